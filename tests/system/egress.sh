@@ -26,16 +26,14 @@ an_allowed_host_is_reached_and_recorded() {
 	says "curl -sS -d hello http://registry.test:$http/post"
 	is "$out" hello
 	is "$(seen "^POST /post host=registry.test:$http connection=close secret=None body=5")" 1
-	api GET "/v1/boxes/$box/network"
-	is "$(get '[.connections, .refused, .open, .recent[0].host, .recent[0].verdict, .recent[0].rule] | @csv')" \
+	soon network_is '[.connections, .refused, .open, .recent[0].host, .recent[0].verdict, .recent[0].rule] | @csv' \
 		"4,0,true,\"registry.test\",\"ok\",\"registry.test:$http\""
 	gone
 }
 
 the_connections_of_a_run_are_in_its_record() {
 	net_box "registry.test:$http"
-	says "curl -sS http://registry.test:$http/a; sleep 0.3"
-	api GET "/v1/runs/$(get .id)"
+	says_reported "curl -sS http://registry.test:$http/a"
 	is "$(get '[.network[0].host, .network[0].verdict] | @csv')" '"registry.test","ok"' "$body"
 	gone
 }
@@ -51,8 +49,7 @@ f = s.makefile('rb'); f.readline(); f.readline()
 s.sendall(b'x' * 5000); f.read(5000); time.sleep(600)\"" '{command:$c, background:true}')"
 	stats_count() { api GET "/v1/boxes/$box/stats" && [ "$(get '[.network.bytes_in, .network.bytes_out] | @csv')" = 5000,5000 ]; }
 	soon stats_count
-	api GET "/v1/boxes/$box/network"
-	is "$(get '[.bytes_in, .bytes_out, .connections] | @csv')" 5000,5000,0 "$body"
+	soon network_is '[.bytes_in, .bytes_out, .connections] | @csv' 5000,5000,0
 	gone
 }
 
@@ -101,8 +98,7 @@ a_host_that_is_not_allowed_is_rejected_with_a_hint() {
 	says "curl -s -w '%{http_code}' --noproxy '' http://127.0.0.1:$http/"
 	case $out in *403) ;; *) fail "$out" ;; esac
 	is "$(seen .)" "$before" "$(cat "$work/registry.log")"
-	api GET "/v1/boxes/$box/network"
-	is "$(get '[.recent[].verdict] | join(",")')" denied,denied,denied
+	soon network_is '[.recent[].verdict] | join(",")' denied,denied,denied
 	gone
 }
 
@@ -248,8 +244,7 @@ the_byte_budget_of_a_box_is_enforced() {
 	[ "$out" -lt 8000000 ] || fail "$out"
 	says "curl -s -w '%{http_code}' http://registry.test:$http/"
 	case $out in *egress.bytes_in*403) ;; *) fail "$out" ;; esac
-	api GET "/v1/boxes/$box/network"
-	is "$(get '[.recent[].verdict] | join(",")')" ok,budget,budget
+	soon network_is '[.recent[].verdict] | join(",")' ok,budget,budget
 	gone
 }
 
@@ -284,8 +279,7 @@ a_killed_egress_process_is_replaced_and_boxes_use_the_new_one() {
 	kill -9 "$old"
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ]"
 	soon way_open
-	says "curl -sS http://registry.test:$http/after"
-	is "$out" packages "$body"
+	soon reaches_again
 	gone
 }
 
@@ -302,8 +296,7 @@ killing_the_server_does_not_cut_running_transfers() {
 	soon way_open
 	is "$(egress)" "$holder"
 	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"stat -c %s f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"
-	says "curl -sS http://registry.test:$http/"
-	is "$out" packages "$body"
+	soon reaches_again
 	gone
 }
 
@@ -323,8 +316,7 @@ a_reload_applies_changed_egress_settings() {
 	soon sh -c "[ \$(grep -c '\"egress serves\"' '$work/serve.log') -ge 1 ]"
 	is "$(egress)" "$old" # no egress setting changed
 	soon way_open
-	says "curl -sS http://registry.test:$http/"
-	is "$out" packages "$body"
+	soon reaches_again
 	gone
 }
 
@@ -334,8 +326,7 @@ an_upgrade_starts_a_new_egress_process_and_boxes_use_it() {
 	kill -USR2 "$supervisor"
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ] && ! kill -0 $old"
 	soon way_open
-	says "curl -sS http://registry.test:$http/"
-	is "$out" packages "$body"
+	soon reaches_again
 	gone
 }
 

@@ -65,10 +65,8 @@ two_hundred_transfers_survive_all_but_the_end_of_egress() {
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ]"
 	for box in $boxes; do
 		soon said "50 reset"
-		soon way_open
-		is "$(get '[.allow[0], .bytes_in > 25000000] | @csv')" "\"registry.test:$http\",true" # rules and budget are the same
-		says "curl -sS http://registry.test:$http/"
-		is "$out" packages "$body"
+		soon network_is '[.open, .allow[0], .bytes_in > 25000000] | @csv' "true,\"registry.test:$http\",true" # rules and budget are the same
+		soon reaches_again
 		api DELETE "/v1/boxes/$box"
 	done
 }

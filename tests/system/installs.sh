@@ -46,8 +46,7 @@ npm_install_works_in_a_shell_of_a_default_box() {
 	soon way_open # the daemon has just started
 	says "npm install ms >/dev/null && $installed"
 	is "$out" 1m "$body"
-	is "$(get '[.network[].host] | unique | join(",")')" registry.test
-	api GET "/v1/boxes/$box/network"
+	soon network_is '[.recent[].host] | unique | join(",")' registry.test
 	is "$(get '.registries | join(",")')" "$registry"
 	says "npm install -g ms >/dev/null && ls ~/.local/lib/node_modules"
 	is "$out" ms "$body"

@@ -29,8 +29,7 @@ a_linked_box_is_reached_under_its_name_and_the_connection_is_recorded() {
 	is "$out" linked "$body"
 	says 'curl -sS -p -x http://127.0.0.1:3128 http://db:8000/f'
 	is "$out" linked "$body"
-	api GET "/v1/boxes/$box/network"
-	is "$(get '.recent[-1] | "\(.host) \(.port) \(.rule) \(.verdict)"')" "db 8000 link db ok" "$body"
+	soon network_is '.recent[-1] | "\(.host) \(.port) \(.rule) \(.verdict)"' "db 8000 link db ok"
 	# Not under another name, and not the other way round.
 	says "curl -s -o /dev/null -w '%{http_code}' http://$target:8000/f"
 	case $out in 400 | 403) ;; *) fail "$out" ;; esac # 400: the id starts with a digit, as an address does

@@ -15,10 +15,11 @@ begins() { api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c, 
 network() { api PATCH "/v1/boxes/$box" "{\"network\":$1}"; }
 # getc JQ-FILTER: as get, in one line.
 getc() { jq -c "$1" <body; }
-# shown FILTER TEXT: of the network of the box.
-shown() { api GET "/v1/boxes/$box/network" && [ "$(get "$1")" = "$2" ]; }
 file_has() { says "cat $1 2>/dev/null" && case $out in *"$2"*) ;; *) return 1 ;; esac; }
 fetch() { says "curl -s -w '%{http_code}' http://$1"; }
+# fetches ADDRESS TEXT: rules that were changed and a new egress process apply a moment later.
+fetches() { fetch "$1" && case $out in *"$2"*) ;; *) return 1 ;; esac; }
+refused_events() { api GET "/v1/boxes/$box/events?limit=100" && n=$(get '[.items[] | select(.type == "network.refused")] | length') && [ "$n" -ge 5 ]; }
 
 rules_are_shown_as_they_are_enforced() {
 	new_box "{\"network\":{\"allow\":[\"Registry.test:$http\",\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],
@@ -96,32 +97,29 @@ except OSError as e: open('ended', 'w').write(e.strerror)
 	network "{\"deny\":[\"registry.test\"]}"
 	is "$code" 200 "$body"
 	soon file_has ended 'Connection reset'
-	fetch "registry.test:$echo/"
-	has "$out" 'deny rule of this box'
+	soon fetches "registry.test:$echo/" 'deny rule of this box'
 	network "{\"deny\":[],\"allow\":[\"registry.test:$http\"]}"
-	fetch "registry.test:$http/"
-	is "$out" "packages
+	soon fetches "registry.test:$http/" "packages
 200"
 	gone
 }
 
 a_refusal_explains_itself() {
 	new_box "{\"network\":{\"allow\":[\"registry.test:$http\"]}}"
-	says "curl -s http://registry.test:$echo/; sleep 0.2"
+	says_reported "curl -s http://registry.test:$echo/ | tee answer"
+	is "$(get '[.network[0].verdict, .network[0].hint] | join("|")')" "denied|To allow it: atoll net allow $box registry.test:$echo"
+	says 'cat answer'
 	is "$(echo "$out" | jq -r '[.error.code, .error.message, .error.hints[0]] | join("|")')" \
 		"denied|this box may not reach registry.test:$echo|To allow it: atoll net allow $box registry.test:$echo"
-	api GET "/v1/runs/$(get .id)"
-	is "$(get '[.network[0].verdict, .network[0].hint] | join("|")')" "denied|To allow it: atoll net allow $box registry.test:$echo"
-	api GET "/v1/boxes/$box/events?limit=100"
-	is "$(get '.items[] | select(.type == "network.refused").data | [.host, .verdict] | join(" ")')" "registry.test denied"
+	refusal() { api GET "/v1/boxes/$box/events?limit=100" && [ "$(get '.items[] | select(.type == "network.refused").data | [.host, .verdict] | join(" ")')" = "registry.test denied" ]; }
+	soon refusal
 	says "curl -s http://bad.wide.test/"
 	has "$out" egress.deny
 	# The rate of events is bounded, not the counter.
 	says "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do curl -s -o /dev/null http://registry.test:$echo/; done"
-	soon shown .refused 22
-	api GET "/v1/boxes/$box/events?limit=100"
-	n=$(get '[.items[] | select(.type == "network.refused")] | length')
-	[ "$n" -ge 5 ] && [ "$n" -le 15 ] || fail "$n events"
+	soon network_is .refused 22
+	soon refused_events
+	[ "$n" -le 15 ] || fail "$n events"
 	gone
 }
 
@@ -153,14 +151,12 @@ rules_of_a_team_restrict_its_boxes_at_once() {
 	is "$out" "packages
 200"
 	api PUT /v1/teams/default/network '{"allow":[]}'
-	fetch "registry.test:$http/"
-	has "$out" "network rules of the team"
+	soon fetches "registry.test:$http/" "network rules of the team"
 	has "$out" 403
 	is "$(key=$editor api PUT /v1/teams/default/network '{}' && echo "$code")" 403
 	api PUT /v1/teams/default/network '{}'
 	is "$(getc .)" '{"allow":null,"deny":[]}'
-	fetch "registry.test:$http/"
-	has "$out" packages
+	soon fetches "registry.test:$http/" packages
 	gone
 }
 
@@ -172,17 +168,16 @@ net_shows_and_changes_the_rules() {
 	has "$out" "allow     registry.test:$http"
 	fetch "registry.test:$echo/"
 	has "$out" 403
+	soon network_is .refused 1
 	atoll net log "$box"
 	has "$out" "atoll net allow $box registry.test:$echo"
 	atoll net log --json "$box"
 	is "$(echo "$out" | jq -r .verdict)" denied
 	atoll net allow "$box" "other.test:$http"
 	is "$status" 0 "$err"
-	fetch "other.test:$http/"
-	has "$out" packages
+	soon fetches "other.test:$http/" packages
 	atoll net deny "$box" "other.test:$http"
-	fetch "other.test:$http/"
-	has "$out" "deny rule"
+	soon fetches "other.test:$http/" "deny rule"
 	atoll net --json show "$box"
 	is "$(echo "$out" | jq -c '[.allow, .deny]')" "[[\"registry.test:$http\"],[\"other.test:$http\"]]"
 	atoll net reset "$box"
@@ -200,7 +195,7 @@ net_shows_and_changes_the_rules() {
 asks() {
 	new_box '{"network":{"ask":true}}'
 	begins "$1"
-	soon shown '.requests | length' 1
+	soon network_is '.requests | length' 1
 	api GET "/v1/boxes/$box/network/requests"
 	request=$(get '.items[0].id')
 }
@@ -208,17 +203,17 @@ asks() {
 an_unknown_destination_waits_for_an_approval() {
 	asks "curl -s -w '%{http_code}' http://registry.test:$http/ >a"
 	is "$(get '[.items[0].host, .items[0].port] | join(" ")')" "registry.test $http"
-	api GET "/v1/boxes/$box/events?order=newest&limit=100"
-	is "$(get '[.items[] | select(.type == "network.request")] | length')" 1
+	requested() { api GET "/v1/boxes/$box/events?order=newest&limit=100" && [ "$(get '[.items[] | select(.type == "network.request")] | length')" = 1 ]; }
+	soon requested
 	code=$(key=$viewer && api POST "/v1/boxes/$box/network/requests/$request" '{"decision":"once"}' && echo "$code")
 	is "$code" 403
 	api POST "/v1/boxes/$box/network/requests/$request" '{"decision":"once"}'
 	is "$code" 200 "$body"
 	soon file_has a 200
-	soon shown '.requests | length' 0
+	soon network_is '.requests | length' 0
 	# Once: the next connection asks again.
 	begins "curl -s -w '%{http_code}' http://registry.test:$http/ >b"
-	soon shown '.requests | length' 1
+	soon network_is '.requests | length' 1
 	api GET "/v1/boxes/$box/network/requests"
 	api POST "/v1/boxes/$box/network/requests/$(get '.items[0].id')" '{"decision":"deny"}'
 	soon file_has b 'was refused'
@@ -237,16 +232,16 @@ an_approval_for_a_time_or_without_end_is_a_rule() {
 	atoll net approve --for 1h "$box" "$request"
 	is "$status" 0 "$err"
 	soon file_has a 200
-	shown '.allow_until[0].rule' "registry.test:$http" || fail "$body"
+	network_is '.allow_until[0].rule' "registry.test:$http" || fail "$body"
 	fetch "registry.test:$http/"
 	has "$out" packages
 	begins "curl -s -w '%{http_code}' http://other.test:$http/ >c"
-	soon shown '.requests | length' 1
+	soon network_is '.requests | length' 1
 	atoll net requests -q "$box"
 	atoll net approve --always "$box" "$out"
 	is "$status" 0 "$err"
 	soon file_has c 200
-	shown '.allow | join(",")' "other.test:$http" || fail "$body"
+	network_is '.allow | join(",")' "other.test:$http" || fail "$body"
 	gone
 }
 
@@ -256,13 +251,13 @@ a_captured_connection_waits_for_an_approval_too() {
 	soon way_open
 	[ "$(get .transparent)" = true ] || skip "no transparent network access: $(get .transparent_why)"
 	begins "curl --noproxy '*' -s -w '%{http_code}' http://registry.test:$http/ >a"
-	soon shown '.requests | length' 1
+	soon network_is '.requests | length' 1
 	is "$(get '.requests[0].host')" registry.test
 	api POST "/v1/boxes/$box/network/requests/$(get '.requests[0].id')" '{"decision":"once"}'
 	is "$code" 200 "$body"
 	soon file_has a 200
 	begins "curl --noproxy '*' -s -w '%{http_code}' http://other.test:$http/ >b"
-	soon shown '.requests | length' 1
+	soon network_is '.requests | length' 1
 	api POST "/v1/boxes/$box/network/requests/$(get '.requests[0].id')" '{"decision":"deny"}'
 	soon file_has b 'was refused'
 	gone
@@ -278,9 +273,9 @@ except OSError as e: open('ended', 'w').write(e.strerror)
 \""
 	kill -9 "$(egress)"
 	soon file_has ended 'Connection reset'
-	soon shown '.recent[-1].verdict' cut
+	soon network_is '.recent[-1].verdict' cut
 	has "$(get '.recent[-1].why')" approval
-	is "$(get '.requests | length')" 0
+	soon network_is '.requests | length' 0
 	soon way_open
 	gone
 }
@@ -290,7 +285,7 @@ a_request_is_known_to_the_next_server() {
 	old=$(server_pid)
 	kill -9 "$old"
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-server) && [ \"\$new\" != $old ]"
-	soon shown '.requests[0].id' "$request"
+	soon network_is '.requests[0].id' "$request"
 	api POST "/v1/boxes/$box/network/requests/$request" '{"decision":"once"}'
 	is "$code" 200 "$body"
 	soon file_has a 200
@@ -301,7 +296,7 @@ a_request_is_known_to_the_next_server() {
 rules_and_budgets_survive_the_death_of_every_process() {
 	new_box "{\"network\":{\"allow\":[\"registry.test:$http\"],\"deny\":[\"other.test\"]}}"
 	begins "curl -s --limit-rate 3000000 http://registry.test:$http/big/5000001 | wc -c >n"
-	soon shown '.bytes_in > 3000000' true
+	soon network_is '.bytes_in > 3000000' true
 	used=$(get .bytes_in)
 	old=$(server_pid)
 	kill -9 "$(egress)" "$old"
@@ -309,8 +304,9 @@ rules_and_budgets_survive_the_death_of_every_process() {
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-server) && [ \"\$new\" != $old ]"
 	soon way_open
 	is "$(get '[.allow[0], .deny[0]] | join(" ")')" "registry.test:$http other.test"
-	soon shown ".bytes_in >= $used" true
-	soon file_has n '' # it has ended
+	soon network_is ".bytes_in >= $used" true
+	ended() { says 'test -s n && echo ended' && [ "$out" = ended ]; }
+	soon ended
 	says "curl -s http://registry.test:$http/big/6000000 | wc -c"
 	[ "$out" -lt 6000000 ] || fail "$out"
 	fetch "registry.test:$http/"
@@ -331,16 +327,13 @@ a_budget_for_a_destination_is_enforced() {
 	old=$(egress)
 	kill -9 "$old"
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-egress) && [ \"\$new\" != $old ]"
-	soon way_open
-	fetch "registry.test:$http/"
-	has "$out" 'budget for registry.test'
+	soon fetches "registry.test:$http/" 'budget for registry.test'
 	fetch "other.test:$http/"
 	has "$out" packages
 	fetch "other.test:$http/"
 	has "$out" '2 connections'
 	network '{"budgets":[]}'
-	fetch "registry.test:$http/"
-	has "$out" packages
+	soon fetches "registry.test:$http/" packages
 	for bad in '{}' '[1]' '[{}]' '[{"rule":"a.test","bytes_in":0}]' '[{"rule":"a.test","others":1}]' '[{"rule":"GET a.test"}]'; do
 		network "{\"budgets\":$bad}"
 		is "$code" 400 "$bad: $body"
@@ -355,7 +348,7 @@ the_bandwidth_of_a_box_is_limited() {
 	says 'stat -c %s big'
 	is "$out" 6000000
 	# 6 MB need 5.7 s; a box without a limit needs less than a tenth of that.
-	api GET "/v1/boxes/$box/network"
+	soon network_is '.recent | length' 1
 	[ "$(get '.recent[-1].ms')" -ge 3000 ] || fail "$(get '.recent[-1].ms') ms"
 	gone
 }

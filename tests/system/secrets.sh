@@ -257,8 +257,7 @@ time.sleep(600)' marker-$$" '{command:$c, background:true}')"
 	done
 	says 'printf %s "$TOKEN" >/tmp/written'
 	grep -rlaF -f shown "/proc/$pid/root/tmp" >found || fail 'the scan does not find what is there'
-	api GET "/v1/boxes/$box/network"
-	is "$(get '[.recent[0].host, .recent[0].verdict] | @csv')" '"api.test","ok"' "$body"
+	soon network_is '[.recent[0].host, .recent[0].verdict] | @csv' '"api.test","ok"'
 	lacks "$body" "$value"
 	for path in /v1/runs /v1/events /v1/audit "/v1/boxes/$box"; do
 		curl -sS -H "X-API-Key: $key" "$url$path" >doc
