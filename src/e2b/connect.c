@@ -340,6 +340,7 @@ void connect_cut(struct connect_stream *s)
 int connect_user(struct call *c, int *out_root)
 {
 	const char *text = http_header(c->req, "authorization");
+	const struct box *b = fleet_find(&c->api->fleet, c->held);
 	auto_buf struct buf name = { 0 };
 	size_t n = 0;
 
@@ -351,7 +352,7 @@ int connect_user(struct call *c, int *out_root)
 			n++;
 	if (n == 4 && !memcmp(name.p, "root", n))
 		*out_root = 1;
-	else if (n && (n != 4 || memcmp(name.p, "user", n) != 0)) {
+	else if (n && !e2b_is_user(b, name.p, n)) {
 		connect_fail(c, CONNECT_WHO, "invalid username: '%.*s'", (int)(n < 64 ? n : 64),
 			     name.p);
 		return -1;

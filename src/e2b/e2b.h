@@ -62,6 +62,12 @@ char *e2b_recent(struct api *a, const uint8_t signature[32]);
 /* The box of a call to one of its ports; it runs and is held while the call lasts. */
 struct box *e2b_find_box(struct call *c);
 
+/* The home folder of root or of the user of the box (NULL: no longer there), and the folder in which
+ * programs and relative paths start: the working folder of the template, if it is another one. */
+const char *e2b_home(const struct box *b, int root);
+const char *e2b_workdir(const struct box *b, int root);
+int e2b_is_user(const struct box *b, const char *name, size_t n); /* 1: the name of that user */
+
 /* Adds the CORS headers to the answer for a page. 1: it was a preflight request, and was
  * answered (envd_http.c). */
 int e2b_cors(struct call *c);

@@ -40,9 +40,9 @@ static void entry_tidy(const char *path, int lexical, struct buf *out)
 		buf_putc(out, '/');
 }
 
-int entry_path(const char *given, int root, struct buf *out, struct err *e)
+int entry_path(const char *given, const char *home, const char *start, struct buf *out,
+	       struct err *e)
 {
-	const char *home = root ? "/root" : BOX_HOME;
 	auto_buf struct buf full = { 0 };
 	int absolute = given[0] == '/';
 
@@ -51,10 +51,10 @@ int entry_path(const char *given, int root, struct buf *out, struct err *e)
 	if (given[0] == '~' && given[1] && given[1] != '/')
 		return err_set(e, ERR_INVALID, "'%.60s': cannot expand user-specific home dir",
 			       given);
+	if (!absolute)
+		buf_printf(&full, "%s/", given[0] == '~' ? home : start);
 	if (given[0] == '~')
 		given++;
-	if (!absolute)
-		buf_printf(&full, "%s/", home);
 	buf_puts(&full, given);
 	entry_tidy(buf_str(&full), !absolute, out);
 	return 0;

@@ -7,9 +7,10 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* The path as the box sees it: a relative path is below the user's home ("/root" of root), and
- * so is "~/". An empty path is the home itself. */
-must_check int entry_path(const char *given, int root, struct buf *out, struct err *e);
+/* The path as the box sees it: a relative path is below `start`, and "~/" is below `home`. An empty
+ * path is `start` itself. */
+must_check int entry_path(const char *given, const char *home, const char *start, struct buf *out,
+			  struct err *e);
 const char *entry_name(const char *path); /* its last part */
 
 struct entry_shape {

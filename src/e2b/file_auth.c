@@ -128,7 +128,8 @@ int file_auth_user(struct call *c, int *out_root)
 	*out_root = user && !strcmp(user, "root");
 	if (why)
 		e2b_error(c, 401, "%s", why);
-	else if (user && *user && !*out_root && strcmp(user, "user") != 0)
+	else if (user && *user && !*out_root &&
+		 !e2b_is_user(fleet_find(&c->api->fleet, c->held), user, strlen(user)))
 		e2b_error(c, 401, "error looking up user '%.64s': unknown user", user);
 	else
 		return 1;
@@ -145,11 +146,12 @@ void files_http_options(struct call *c)
 
 const char *file_auth_path(struct call *c, const char *given, int root)
 {
+	const struct box *b = fleet_find(&c->api->fleet, c->held);
 	auto_buf struct buf path = { 0 };
 	struct err e;
 	char *kept;
 
-	if (entry_path(given, root, &path, &e) < 0) {
+	if (entry_path(given, e2b_home(b, root), e2b_workdir(b, root), &path, &e) < 0) {
 		e2b_error(c, 400, "error resolving path: %s", e.msg);
 		return NULL;
 	}

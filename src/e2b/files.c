@@ -12,6 +12,7 @@ const char *files_rpc_path(struct call *c, const json_t *ask, const char *field,
 	const json_t *given = json_object_get(ask, field);
 	auto_buf struct buf path = { 0 };
 	struct err e;
+	const struct box *b = fleet_find(&c->api->fleet, c->held);
 	char *kept;
 
 	if (given && !json_is_string(given) && !json_is_null(given)) {
@@ -23,8 +24,8 @@ const char *files_rpc_path(struct call *c, const json_t *ask, const char *field,
 		connect_fail(c, CONNECT_INVALID, "%s: has a NUL in it", field);
 		return NULL;
 	}
-	if (entry_path(json_is_string(given) ? json_string_value(given) : "", root, &path, &e) <
-	    0) {
+	if (entry_path(json_is_string(given) ? json_string_value(given) : "", e2b_home(b, root),
+		       e2b_workdir(b, root), &path, &e) < 0) {
 		connect_fail(c, CONNECT_INVALID, "%s: %s", field, e.msg);
 		return NULL;
 	}

@@ -308,7 +308,7 @@ static void asked_to_start(struct call *c, json_t *ask)
 	f = follow_new(c);
 	if (!b || b->state != BOX_RUNNING)
 		http_abort(c->req); /* it ended while the request was read */
-	else if (process_spec_read(&p, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
+	else if (process_spec_read(&p, b, ask, &e) < 0 || quota_item(c->api, c->who.team, &e) < 0 ||
 		 process_do_start(f, b, &p, &e) < 0)
 		connect_fail_err(c, &e);
 	process_spec_fini(&p);

@@ -1,5 +1,6 @@
 /* process_spec.c - see process_spec.h. */
 #include "e2b/process_spec.h"
+#include "e2b/e2b.h"
 #include "v1box/boxes.h"
 #include "v1run/replay.h"
 #include "client/box_handle.h"
@@ -60,21 +61,26 @@ static int read_env(struct process_spec *p, const json_t *config, struct err *e)
 	return box_check_env(env, e);
 }
 
-/* "~" and relative paths start in the home folder. */
-static int read_cwd(struct process_spec *p, const json_t *config, struct err *e)
+/* "~" is the home folder; relative paths start in the working folder. */
+static int read_cwd(struct process_spec *p, const struct box *b, const json_t *config,
+		    struct err *e)
 {
 	const json_t *cwd = json_object_get(config, "cwd");
-	const char *home = p->root ? ROOT_HOME : BOX_HOME, *text = json_string_value(cwd);
+	const char *home = e2b_home(b, p->root), *start = e2b_workdir(b, p->root),
+		   *text = json_string_value(cwd);
 	int n;
 
 	if (cwd && !json_is_null(cwd) && !is_text(cwd))
 		return err_set(e, ERR_INVALID, "process.cwd: must be a text");
-	if (!text || !*text || !strcmp(text, "~"))
+	if (!text || !*text)
+		n = snprintf(p->cwd, sizeof(p->cwd), "%s", start);
+	else if (!strcmp(text, "~"))
 		n = snprintf(p->cwd, sizeof(p->cwd), "%s", home);
 	else if (*text == '/')
 		n = snprintf(p->cwd, sizeof(p->cwd), "%s", text);
 	else
-		n = snprintf(p->cwd, sizeof(p->cwd), "%s/%s", home,
+		n = snprintf(p->cwd, sizeof(p->cwd), "%s/%s",
+			     !strncmp(text, "~/", 2) ? home : start,
 			     !strncmp(text, "~/", 2) ? text + 2 : text);
 	return n < (int)sizeof(p->cwd) ? 0 : err_set(e, ERR_INVALID, "process.cwd: is too long");
 }
@@ -109,12 +115,12 @@ static int read_rest(struct process_spec *p, const json_t *ask, struct err *e)
 	return read_side(size, "cols", &p->cols, e);
 }
 
-int process_spec_read(struct process_spec *p, const json_t *ask, struct err *e)
+int process_spec_read(struct process_spec *p, const struct box *b, const json_t *ask, struct err *e)
 {
 	const json_t *config = json_object_get(ask, "process");
 
 	if (read_command(p, config, e) < 0 || read_env(p, config, e) < 0 ||
-	    read_cwd(p, config, e) < 0)
+	    read_cwd(p, b, config, e) < 0)
 		return -1;
 	return read_rest(p, ask, e);
 }

@@ -20,7 +20,8 @@ struct process_spec {
 	uint64_t wall_ms; /* the caller's, too */
 };
 /* process_spec_fini() in any case. */
-must_check int process_spec_read(struct process_spec *p, const json_t *ask, struct err *e);
+must_check int process_spec_read(struct process_spec *p, const struct box *b, const json_t *ask,
+				 struct err *e);
 void process_spec_fini(struct process_spec *p);
 
 /* Its own variables: an array of pointers into pool, ended with NULL; the caller frees it. */

@@ -12,7 +12,10 @@ static const char *path(const char *given, int root)
 	struct err e;
 
 	buf_cut(&out, 0);
-	return entry_path(given, root, &out, &e) < 0 ? "refused" : buf_str(&out);
+	return entry_path(given, root ? "/root" : "/home/user", root ? "/root" : "/home/user", &out,
+			  &e) < 0
+		       ? "refused"
+		       : buf_str(&out);
 }
 
 TEST(relative_paths_are_below_the_users_home)
