@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "keeper/layer_image.h"
 #include "keeper/layer_walk.h"
+#include "keeper/template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,6 +227,21 @@ static int merge_dir(struct merge *m, const struct merge_dirs *d, const struct m
 	return merge_finish_dir(m, &below, fd);
 }
 
+/* 1: base may have what this entry deletes. In a folder that only the tree has, the overlay would show
+ * a deletion as a device. */
+static int merge_has_base(struct merge *m)
+{
+	char *slash = strrchr(m->path, '/');
+	int has;
+
+	if (!m->base || !slash)
+		return m->base;
+	*slash = 0;
+	has = template_has_folder(m->path);
+	*slash = '/';
+	return has;
+}
+
 /* Returns 1 if the tree has the entry, 0 if it must not have it. */
 static int merge_entry(struct merge *m, const struct merge_dirs *d, const struct merge_name *v,
 		       unsigned n, int to)
@@ -235,7 +251,7 @@ static int merge_entry(struct merge *m, const struct merge_dirs *d, const struct
 
 	if (fstatat(from, v->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return merge_failed(m, "stat");
-	if (layer_image_is_whiteout(&st) && !m->base)
+	if (layer_image_is_whiteout(&st) && !merge_has_base(m))
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		done = merge_dir(m, d, v, n, to);

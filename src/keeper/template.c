@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
@@ -253,6 +254,20 @@ static const struct records_place {
 	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },
 	/* clang-format on */
 };
+
+int template_has_folder(const char *path)
+{
+	char host[PATH_MAX];
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_LEN(places); i++)
+		if (!strcmp(places[i].path, path))
+			return 1;
+	if (!*path || (strncmp(path, "usr/", 4) != 0 && strncmp(path, "etc/", 4) != 0))
+		return !*path;
+	return (size_t)snprintf(host, sizeof(host), "/%s", path) < sizeof(host) &&
+	       lstat(host, &st) == 0 && S_ISDIR(st.st_mode);
+}
 
 static int make_places(int dir, const struct records_place *v, unsigned n, int one_id,
 		       struct err *e)
