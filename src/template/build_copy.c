@@ -63,6 +63,13 @@ static void copy_failed_box(struct file_client *f, const struct err *e)
 
 static void copy_next(struct build_copy *c);
 
+/* 1: MKDIR itself gives new folders this owner; existing folders keep theirs. */
+static int copy_owned_by_mkdir(const struct build_copy *c)
+{
+	return (c->owner.uid == 0 && c->owner.gid == 0) ||
+	       (c->owner.uid == COPY_USER && c->owner.gid == COPY_USER);
+}
+
 static void copy_written(struct file_client *f, uint16_t flags)
 {
 	struct build_copy *c = copy_of_box(f);
@@ -70,7 +77,7 @@ static void copy_written(struct file_client *f, uint16_t flags)
 	struct wire_chown own = { .uid = c->owner.uid, .gid = c->owner.gid };
 
 	(void)flags;
-	if (c->has_owner && !c->chowned) {
+	if (c->has_owner && !c->chowned && !(S_ISDIR(x->mode) && copy_owned_by_mkdir(c))) {
 		c->chowned = 1;
 		file_client_ask(f, WIRE_CHOWN, &own, sizeof(own), x->to, strlen(x->to));
 		return;
@@ -131,8 +138,10 @@ static void copy_next(struct build_copy *c)
 	c->chowned = 0;
 	to->on = &on;
 	if (S_ISDIR(x->mode)) {
-		if (c->mode)
+		if (c->mode && (x->from || !c->e2b))
 			put.mode = c->mode;
+		if (c->has_owner && c->owner.uid == COPY_USER)
+			put.flags = WIRE_PUT_USER;
 		file_client_ask(to, WIRE_MKDIR, &put, sizeof(put), x->to, strlen(x->to));
 	} else if (S_ISLNK(x->mode)) {
 		buf_add(&both, x->target, strlen(x->target) + 1);
@@ -221,12 +230,15 @@ static void copy_root_entry(struct file_client *f, const struct wire_entry *e, c
 			    size_t n)
 {
 	struct build_copy *c = copy_of_source(f);
-	const char *root = c->roots[c->root];
+	const char *root = c->roots[c->root], *target = memchr(name, 0, n);
+	int link = S_ISLNK(e->mode) && c->e2b;
+	struct copy_item *x;
 
-	(void)name;
-	(void)n;
-	copy_add(c, S_ISLNK(e->mode) ? e->target_mode : e->mode, buf_text("%s/%s", c->base, root),
-		 copy_place(c, copy_last_name(root)));
+	x = copy_add(c, S_ISLNK(e->mode) && !link ? e->target_mode : e->mode,
+		     buf_text("%s/%s", c->base, root), copy_place(c, copy_last_name(root)));
+	if (link)
+		x->target = target ? buf_text("%.*s", (int)(name + n - target - 1), target + 1)
+				   : copy_strdup("");
 	c->root++;
 	copy_next_root(c);
 }
@@ -353,7 +365,7 @@ static void copy_source_entry(struct file_client *f, const struct wire_entry *e,
 		build_source_unpack(c, archive, folder);
 		return;
 	}
-	copy_match(c, copy_source(c), mode);
+	copy_match(c, copy_source(c), S_ISLNK(e->mode) && c->e2b ? e->mode : mode);
 	c->pattern++;
 	copy_next_source(c);
 }
@@ -499,6 +511,9 @@ static int copy_read_options(struct build_copy *c, struct err *e)
 	if (build_expand_text(b, build_text(b->step, "owner"), &owner, e) < 0 ||
 	    build_expand_text(b, build_text(b->step, "content"), &c->content, e) < 0)
 		return -1;
+	c->e2b = json_is_true(json_object_get(b->definition, "e2b"));
+	if (c->e2b && !owner.len)
+		buf_puts(&owner, build_text(build_stage(b), "user"));
 	c->has_owner = owner.len > 0;
 	c->mode = (uint32_t)strtoul(mode, NULL, 8) & 07777;
 	for (size_t i = 0; i + 1 < json_array_size(b->args); i++) {

@@ -8,7 +8,7 @@
 #pragma once
 #include "template/build_internal.h"
 
-enum { COPY_ENTRIES = 200 * 1000, COPY_PATH = 4096, COPY_DEPTH = 64 };
+enum { COPY_ENTRIES = 200 * 1000, COPY_PATH = 4096, COPY_DEPTH = 64, COPY_USER = 1000 };
 #define COPY_CONTEXT "/home/user/context" /* in the source box of an upload */
 
 struct copy_item {
@@ -39,6 +39,8 @@ struct build_copy {
 	char dest[COPY_PATH];
 	int dest_is_dir;
 	uint32_t mode; /* given for all files; 0: none */
+	int e2b; /* a source that is a link is copied as a link; the destination has no mode of its
+			* own; without an owner, files belong to the current user */
 	int has_owner;
 	struct build_user owner;
 	int chowned;        /* of the item in progress */

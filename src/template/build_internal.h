@@ -121,6 +121,8 @@ const char *build_text(const json_t *doc, const char *name);   /* "" if absent *
 /* Appends a text with its variables replaced by those of the stage in progress. */
 must_check int build_expand_text(const struct build *b, const char *text, struct buf *out,
 				 struct err *e);
+/* The working folder after WORKDIR path. */
+void build_workdir(const json_t *stage, const char *path, struct buf *out);
 /* The step has made a layer ("": none): records it and continues. */
 void build_step_done(struct build *b, const char *layer);
 /* Count of steps of stages that the target needs. */
@@ -156,7 +158,8 @@ void build_copy_free(struct build_copy *c);
 
 /* ---- build_finish.c ---- */
 void build_finish(struct build *b);
-void build_user_step(struct build *b); /* USER of an E2B build: creates it if it is missing */
+void build_user_step(struct build *b);    /* USER of an E2B build: creates it if it is missing */
+void build_workdir_step(struct build *b); /* creates it, for the current user */
 void build_trial_free(struct build_trial *t);
 
 /* ---- build_image.c ---- */

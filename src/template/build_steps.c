@@ -81,10 +81,13 @@ void build_stage_set(struct build *b, json_t *take_state)
 	json_object_set_new(stages, name, take_state);
 }
 
-static json_t *build_stage_new(int base)
+/* E2B's builds begin as `user`, which base has. */
+static json_t *build_stage_new(const struct build *b, int base)
 {
-	return json_pack("{s:b, s:[], s:{}, s:s, s:s}", "base", base, "layers", "env", "user", "",
-			 "workdir", "");
+	int user = base && json_is_true(json_object_get(b->definition, "e2b"));
+
+	return json_pack("{s:b, s:[], s:{}, s:s, s:s}", "base", base, "layers", "env", "user",
+			 user ? "user" : "", "workdir", user ? "/home/user" : "");
 }
 
 /* The layers and the environment of a finished build. */
@@ -99,7 +102,7 @@ static int build_from_template(struct build *b, const char *reference, struct er
 		return -1;
 	if (f.builtin) {
 		template_found_fini(&f);
-		build_stage_set(b, build_stage_new(1));
+		build_stage_set(b, build_stage_new(b, 1));
 		return 0;
 	}
 	progress = json_loads(f.build.progress, 0, NULL);
@@ -129,7 +132,7 @@ static int build_stage_begin(struct build *b)
 		return 0;
 	}
 	if (!strcmp(from, TEMPLATE_BASE) || !strcmp(from, "scratch")) {
-		build_stage_set(b, build_stage_new(!strcmp(from, TEMPLATE_BASE)));
+		build_stage_set(b, build_stage_new(b, !strcmp(from, TEMPLATE_BASE)));
 		return 0;
 	}
 	if (!strncmp(from, "template:", 9)) {
@@ -187,16 +190,22 @@ static void build_set_pairs(json_t *map, const json_t *args)
 				json_array_get(args, i + 1));
 }
 
-static void build_set_workdir(json_t *stage, const char *path)
+void build_workdir(const json_t *stage, const char *path, struct buf *out)
 {
 	const char *now = build_text(stage, "workdir");
-	auto_buf struct buf whole = { 0 };
 
 	if (*path != '/')
-		buf_printf(&whole, "%s/", !strcmp(now, "/") ? "" : now);
-	buf_puts(&whole, path);
-	while (whole.len > 1 && whole.p[whole.len - 1] == '/')
-		buf_cut(&whole, whole.len - 1);
+		buf_printf(out, "%s/", !strcmp(now, "/") ? "" : now);
+	buf_puts(out, path);
+	while (out->len > 1 && out->p[out->len - 1] == '/')
+		buf_cut(out, out->len - 1);
+}
+
+static void build_set_workdir(json_t *stage, const char *path)
+{
+	auto_buf struct buf whole = { 0 };
+
+	build_workdir(stage, path, &whole);
 	json_object_set_new(stage, "workdir", json_string(buf_str(&whole)));
 }
 
@@ -307,8 +316,9 @@ static int build_record(struct build *b, const char *layer)
 		build_fail_err(b, &e);
 		return -1;
 	}
-	if (b->step && definition_type(b->step) == DEFINITION_USER)
-		build_apply(b, DEFINITION_USER, json_object_get(b->step, "args"));
+	if (b->step && (definition_type(b->step) == DEFINITION_USER ||
+			definition_type(b->step) == DEFINITION_WORKDIR))
+		build_apply(b, definition_type(b->step), b->args);
 	json_object_set_new(b->progress, "step", json_integer(build_index(b, "step") + 1));
 	b->step = NULL;
 	return build_save(b);
@@ -387,6 +397,8 @@ static void build_box_prepared(struct build *b)
 		build_run(b);
 	else if (definition_type(b->step) == DEFINITION_USER)
 		build_user_step(b);
+	else if (definition_type(b->step) == DEFINITION_WORKDIR)
+		build_workdir_step(b);
 	else
 		build_copy_begin(b);
 }
@@ -405,12 +417,13 @@ static void build_rooted(struct build *b, const char *root)
 		       b->all->conf.step_ms, build_box_ready);
 }
 
-/* USER of an E2B build creates the user; all others only change the state. */
+/* USER and WORKDIR of an E2B build create the user and the folder; otherwise they only change the state. */
 static int build_changes_files(const struct build *b, enum definition_step type)
 {
 	return type == DEFINITION_RUN || type == DEFINITION_COPY || type == DEFINITION_ADD ||
 	       type == DEFINITION_PACKAGES ||
-	       (type == DEFINITION_USER && json_is_true(json_object_get(b->definition, "e2b")));
+	       ((type == DEFINITION_USER || type == DEFINITION_WORKDIR) &&
+		json_is_true(json_object_get(b->definition, "e2b")));
 }
 
 /* 0: done. 1: in progress, or the build has failed. */
@@ -440,15 +453,14 @@ static int build_step_begin(struct build *b, const json_t *step)
 		json_decref(args);
 		return 0;
 	}
+	json_decref(b->args);
+	b->args = args;
 	build_key(b, args);
 	if (build_cached(b, layer)) {
-		json_decref(args);
 		build_log(b, "info", "CACHED [%u/%u] %s", b->number, b->steps, text);
 		return build_record(b, layer) < 0;
 	}
 	build_log(b, "info", "[%u/%u] %s", b->number, b->steps, text);
-	json_decref(b->args);
-	b->args = args;
 	if (type == DEFINITION_PACKAGES)
 		build_packages(b, args);
 	else
