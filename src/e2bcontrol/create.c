@@ -13,6 +13,7 @@
 #include "e2bcontrol/volume_box.h"
 #include "e2bcontrol/network.h"
 #include "e2bcontrol/pause.h"
+#include "e2bcontrol/ready.h"
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/sandbox_json.h"
 #include "e2bcontrol/snapshots.h"
@@ -312,8 +313,10 @@ static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 		return;
 	}
 	c->drop = NULL;
-	if (e || !snapshot[0])
+	if (e)
 		create_answer(c, b, e);
+	else if (!snapshot[0])
+		ready_await(c, b, create_answer);
 	else
 		snapshots_fill(c, b, snapshot, create_answer);
 }

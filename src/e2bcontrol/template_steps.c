@@ -4,8 +4,8 @@
  *     -> {stages: [{from, steps: [{type, args, ...}]}], start, ready, e2b: true}
  *
  * Line n of a step is its number in E2B's API, which counts from 1: a failure of the build is reported
- * with it. A build that does not start from a built template begins with two steps of line 0: the first
- * user is `user`, in its home folder. `e2b` selects E2B's rules: files and working folders belong to the
+ * with it. A build that starts from an image begins with two steps of line 0: the first user is `user`, in
+ * its home folder. `e2b` selects E2B's rules: files and working folders belong to the
  * current user, and a missing user is created. */
 #include "e2bcontrol/template_steps.h"
 #include "base/cleanup.h"
@@ -61,7 +61,7 @@ static int steps_is_base_image(const char *image)
 	return 0;
 }
 
-/* *out_fresh: there is no template before it that has chosen a user. */
+/* *out_fresh: it is an image, which may have no user of that name. */
 static json_t *steps_from(const json_t *body, int *out_fresh, struct err *e)
 {
 	const char *image = steps_text(body, "fromImage"),
@@ -72,14 +72,13 @@ static json_t *steps_from(const json_t *body, int *out_fresh, struct err *e)
 		err_set(e, ERR_INVALID, "fromImage, fromTemplate: exactly one of them is needed");
 		return NULL;
 	}
-	*out_fresh = 1;
+	*out_fresh = *image && !steps_is_base_image(image);
 	if (*image)
-		return json_string(steps_is_base_image(image) ? TEMPLATE_BASE : image);
+		return json_string(*out_fresh ? image : TEMPLATE_BASE);
 	if (template_reference_parse(parent, NULL, &r, e) < 0) {
 		err_in(e, "fromTemplate");
 		return NULL;
 	}
-	*out_fresh = builtin_template_find(r.name) != NULL;
 	return json_sprintf("template:%s", parent);
 }
 

@@ -264,8 +264,8 @@ static char *spec_text(struct call *c, const json_t *doc)
 /* What the box must remember of its template, which may be deleted while it runs. */
 static json_t *spec_root(const struct template_found *f, const json_t *settings)
 {
-	static const char *const names[] = { "user", "uid", "gid", "home", "workdir", "start", "port",
-					     "base" };
+	static const char *const names[] = { "user",  "uid",   "gid",  "home", "workdir",
+					     "start", "ready", "port", "base" };
 	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", f->build.root, "build", f->build.id,
 				"template", f->row.id);
 
