@@ -7,7 +7,7 @@ const [folder, way, only] = process.argv.slice(2);
 const release = require(require('node:path').resolve(folder, 'node_modules/e2b/package.json')).version;
 const plain = way === 'plain';
 const shared = { ...load(folder), plain, title: `e2b ${release} over ${plain ? 'http' : 'https'}` };
-const features = ['sandboxes', 'commands', 'files', 'traffic', 'stored', 'code'];
+const features = ['sandboxes', 'commands', 'files', 'traffic', 'stored', 'code', 'templates'];
 const tables = (folder.endsWith('tools') ? ['tools'] : features).map((name) => require(`./${name}.js`));
 
 process.on('unhandledRejection', (e) => {

@@ -16,15 +16,6 @@ module.exports = [
 		},
 	],
 	[
-		'building a template is rejected with a message',
-		async ({ sdk: { Template } }) => {
-			await assert.rejects(Template.build(Template().fromBaseImage().runCmd('true'), `t-${mark()}`), (e) => {
-				assert.match(e.message, /template|build/i);
-				return true;
-			});
-		},
-	],
-	[
 		'a volume is created, written, mounted, listed and deleted',
 		async ({ sdk: { Volume }, make }) => {
 			const name = `vol-${mark()}`;
