@@ -112,11 +112,13 @@ int store_template_update(struct store *s, const struct store_template *t, struc
 	return -1;
 }
 
-int store_template_spawned(struct store *s, const char *id, int64_t now_ns, struct err *e)
+int store_template_spawned(struct store *s, const char *id, uint64_t boxes, int64_t now_ns,
+			   struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "UPDATE templates SET spawns = spawns + 1, spawned_ns = ? WHERE id = ?");
+		sql(s, "UPDATE templates SET spawns = spawns + ?, spawned_ns = ? WHERE id = ?");
 
+	sql_u64(&q, boxes);
 	sql_i64(&q, now_ns);
 	sql_text(&q, id);
 	return sql_run(&q, e);

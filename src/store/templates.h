@@ -29,8 +29,9 @@ must_check int store_template_insert(struct store *s, const struct store_templat
 /* name, public, description, pool, updated_ns. */
 must_check int store_template_update(struct store *s, const struct store_template *t,
 				     struct err *e);
-must_check int store_template_spawned(struct store *s, const char *id, int64_t now_ns,
-				      struct err *e);
+/* So many more boxes were created from it. */
+must_check int store_template_spawned(struct store *s, const char *id, uint64_t boxes,
+				      int64_t now_ns, struct err *e);
 /* By id, name or alias. team: sees its own templates first, then public ones, those of team
  * "default" first. */
 must_check int store_template_find(struct store *s, const char *team, const char *id_or_name,

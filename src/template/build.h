@@ -57,7 +57,8 @@ must_check int build_begin(struct builds *b, const char *id, const json_t *defin
 must_check int build_cancel(struct builds *b, const char *id, struct err *e);
 /* Cancels all builds of a template, removes its rows and logs; boxes of it continue. */
 must_check int template_delete(struct builds *b, const char *template, struct err *e);
-/* Writes a name of the template that points to a ready build. */
+/* A box was created from it: the row is written within a second. */
+void template_spawned(struct builds *b, const char *template);
 void builds_collect(struct builds *b); /* drops unused layers and roots; runs by itself after each
 					* build */
 

@@ -146,8 +146,8 @@ static void build_box_made(struct box_wait *w, struct box *b, const struct err *
 	build_box_way(&x->way);
 }
 
-void build_box_open(struct build_box *x, const char *root, int network, uint64_t lifetime_ms,
-		    void (*ready)(struct build_box *x))
+void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
+		    uint64_t lifetime_ms, void (*ready)(struct build_box *x))
 {
 	struct builds *all = x->build->all;
 	const struct fleet_conf *conf = &all->fleet->conf;
@@ -162,8 +162,10 @@ void build_box_open(struct build_box *x, const char *root, int network, uint64_t
 	timer_init(&x->way, all->fleet->loop, build_box_way);
 	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"build\",\"%s\":\"%s\"}",
 		 BOX_EPHEMERAL, BOX_INSTALL, BOX_BUILD, x->build->row.id);
-	want.limits.disk_bytes = all->conf.disk_bytes;
-	want.limits.disk_files = BUILD_FILES;
+	if (disk_bytes) {
+		want.limits.disk_bytes = disk_bytes;
+		want.limits.disk_files = BUILD_FILES;
+	}
 	want.limits.mem_bytes = all->conf.mem_bytes;
 	want.limits.cpu_milli = all->conf.cpu_milli;
 	bounds_lower(&conf->most, &want.limits);

@@ -10,9 +10,54 @@
 
 enum {
 	COLLECT_MS = 500, /* after a box has ended */
+	COUNT_MS = 1000,
 	BUILDS_KEPT = 5,  /* of a template: ready ones without a tag ... */
 	FAILED_KEPT = 20, /* ... and those that failed or were cancelled */
 };
+
+/* ---- counts of boxes ---- */
+
+struct build_spawned {
+	struct build_spawned *next;
+	char template[STORE_TEMPLATE_ID + 1];
+	uint64_t boxes;
+};
+
+/* One transaction per second, not one per box: it would take longer than the box. */
+static void build_count_due(struct timer *t)
+{
+	struct builds *b = loop_owner(t, struct builds, count);
+	struct err e;
+
+	while (b->spawned) {
+		struct build_spawned *x = b->spawned;
+
+		b->spawned = x->next;
+		if (store_template_spawned(b->fleet->store, x->template, x->boxes, fleet_now_ns(),
+					   &e) < 0)
+			log_warn("cannot count the boxes of a template", LOG_E(&e));
+		free(x);
+	}
+}
+
+void template_spawned(struct builds *b, const char *template)
+{
+	struct build_spawned *x = b->spawned;
+
+	while (x && strcmp(x->template, template) != 0)
+		x = x->next;
+	if (!x) {
+		x = calloc(1, sizeof(*x));
+		if (!x)
+			abort();
+		snprintf(x->template, sizeof(x->template), "%s", template);
+		x->next = b->spawned;
+		b->spawned = x;
+	}
+	x->boxes++;
+	if (!timer_pending(&b->count))
+		timer_set(&b->count, COUNT_MS);
+}
 
 /* ---- old builds ---- */
 
@@ -109,6 +154,7 @@ static void build_collect_event(struct fleet_subscriber *x, const struct store_e
 void build_collect_begin(struct builds *b)
 {
 	timer_init(&b->collect, b->fleet->loop, build_collect_due);
+	timer_init(&b->count, b->fleet->loop, build_count_due);
 	b->events.on_event = build_collect_event;
 	fleet_subscribe(b->fleet, &b->events);
 }
@@ -118,4 +164,6 @@ void build_collect_end(struct builds *b)
 	fleet_unsubscribe(b->fleet, &b->events);
 	keeper_client_cancel(&b->fleet->keeper, b->dropping);
 	timer_fini(&b->collect);
+	build_count_due(&b->count);
+	timer_fini(&b->count);
 }

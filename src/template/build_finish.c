@@ -516,7 +516,7 @@ static void build_merged(struct build *b, const char *root)
 		build_log(b, "info", "starting '%.200s'", build_setting(b, "start"));
 	buf_cut(&b->said, 0);
 	b->trial = build_trial_new(b, build_trial_poll, build_trial_late);
-	build_box_open(&b->box, root, 1, b->all->conf.ready_ms, build_trial_box);
+	build_box_open(&b->box, root, 1, b->row.disk_bytes, b->all->conf.ready_ms, build_trial_box);
 }
 
 /* ---- settings ---- */
@@ -628,7 +628,7 @@ static void build_finish_box(struct build_box *x)
 
 static void build_finish_rooted(struct build *b, const char *root)
 {
-	build_box_open(&b->box, root, 0, b->all->conf.ready_ms, build_finish_box);
+	build_box_open(&b->box, root, 0, 0, b->all->conf.ready_ms, build_finish_box);
 }
 
 void build_finish(struct build *b)

@@ -32,9 +32,11 @@ struct builds {
 	struct builds_conf conf;
 	struct build *list; /* oldest first: waiting for a place, or running */
 	unsigned running;
-	int folder, uploads;  /* <state>/builds, <state>/builds/uploads */
-	struct timer pump;    /* starts waiting builds, from the loop */
-	struct timer collect; /* after a box has ended */
+	int folder, uploads;           /* <state>/builds, <state>/builds/uploads */
+	struct timer pump;             /* starts waiting builds, from the loop */
+	struct build_spawned *spawned; /* not written yet */
+	struct timer count;            /* writes them */
+	struct timer collect;          /* after a box has ended */
 	struct fleet_subscriber events;
 	struct keeper_call *dropping;
 	struct store_layer dropped;
@@ -132,8 +134,10 @@ unsigned build_count_steps(const json_t *definition);
 /* The root for the layers of a stage; calls b->rooted. merge: as one layer. */
 void build_root(struct build *b, const json_t *stage, int merge,
 		void (*rooted)(struct build *b, const char *root));
-void build_box_open(struct build_box *x, const char *root, int network, uint64_t lifetime_ms,
-		    void (*ready)(struct build_box *x));
+/* disk_bytes 0: that of any box. Space is promised to a box when it is created: only boxes that write
+ * much ask for much. */
+void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
+		    uint64_t lifetime_ms, void (*ready)(struct build_box *x));
 void build_box_close(struct build_box *x); /* ends the box; fine if there is none */
 /* Reads /etc/passwd and /etc/group of b->box into b->passwd and b->group. */
 void build_read_users(struct build *b, void (*done)(struct build *b));

@@ -118,7 +118,7 @@ static void source_box_of_root(struct build_box *x)
 
 static void source_rooted(struct build *b, const char *root)
 {
-	build_box_open(&b->copy->source, root, 0, b->all->conf.step_ms, source_box_of_root);
+	build_box_open(&b->copy->source, root, 0, 0, b->all->conf.step_ms, source_box_of_root);
 }
 
 static void source_open_upload(struct build_copy *c, const char *hash)
@@ -138,7 +138,8 @@ static void source_open_upload(struct build_copy *c, const char *hash)
 	}
 	(void)!store_upload_use(b->all->fleet->store, b->row.team, hash, fleet_now_ns(), &e);
 	snprintf(c->base, sizeof(c->base), "%s", COPY_CONTEXT);
-	build_box_open(&c->source, "", 0, b->all->conf.step_ms, source_box_of_upload);
+	build_box_open(&c->source, "", 0, b->all->conf.disk_bytes, b->all->conf.step_ms,
+		       source_box_of_upload);
 }
 
 void build_source_open(struct build_copy *c)

@@ -414,7 +414,7 @@ static void build_rooted(struct build *b, const char *root)
 
 	build_box_open(&b->box, root,
 		       definition_type(b->step) == DEFINITION_RUN && !json_is_false(network),
-		       b->all->conf.step_ms, build_box_ready);
+		       b->all->conf.disk_bytes, b->all->conf.step_ms, build_box_ready);
 }
 
 /* USER and WORKDIR of an E2B build create the user and the folder; otherwise they only change the state. */

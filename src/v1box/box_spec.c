@@ -1,5 +1,6 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1box/box_spec.h"
+#include "template/build.h"
 #include "template/templates.h"
 #include "v1box/links.h"
 #include "v1box/secrets.h"
@@ -280,7 +281,6 @@ int box_spec_template(struct call *c, const char *reference, struct box_spec *ou
 	const struct fleet_conf *conf = &c->api->fleet.conf;
 	struct template_found f;
 	json_t *settings, *root;
-	struct err ignored;
 
 	if (template_resolve(c->api->store, c->who.team, reference, &f, e) < 0)
 		return -1;
@@ -297,7 +297,7 @@ int box_spec_template(struct call *c, const char *reference, struct box_spec *ou
 		out->row.env = spec_text(c, json_object_get(settings, "env"));
 	spec_template_limits(&f.build, out);
 	bounds_lower(&conf->most, &out->limits);
-	(void)!store_template_spawned(c->api->store, f.row.id, fleet_now_ns(), &ignored);
+	template_spawned(c->api->builds, f.row.id);
 	json_decref(root);
 	json_decref(settings);
 	template_found_fini(&f);

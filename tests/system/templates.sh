@@ -82,11 +82,12 @@ a_box_has_the_files_and_settings_of_its_template() {
 	new_box '{"template": "web", "limits": {"mem": 134217728}}'
 	is "$(get .limits.mem)" 134217728 "$body"
 	api DELETE "/v1/boxes/$box"
-	api GET /v1/templates/web
-	is "$(get .spawns)" 2 "$body"
+	soon spawned web 2
 	api POST /v1/run '{"template": "web", "language": "bash", "code": "cat /srv/greeting"}'
 	is "$(get .stdout)" "hello world" "$body"
 }
+
+spawned() { api GET "/v1/templates/$1" && [ "$(get .spawns)" = "$2" ]; }
 
 steps_that_have_not_changed_are_cached() {
 	steps='[{"type": "RUN", "args": ["date +%N >/srv/a"]}, {"type": "RUN", "args": ["date +%N >/srv/b"]}]'
