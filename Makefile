@@ -22,6 +22,9 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
+bench-roots: build ## boxes of an image, beside boxes of base (needs root)
+	@bench/roots
+
 bench-pipeline: build ## a wish through HTTP to verified code, its p50 (needs root)
 	@bench/pipeline
 
@@ -75,4 +78,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui screenshots fuzz tenant chaos soak install uninstall check-clean format clean
+.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui screenshots fuzz tenant chaos soak install uninstall check-clean format clean
