@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -164,6 +165,9 @@ static int store_unpack(int layers, const struct layer_store_request *o, int arc
 
 	if (dir < 0)
 		return -1;
+	/* The next keeper may give the ids of the unpacking process to a box. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return err_sys(&out->err, "end with the layer store");
 	if (store_do_unpack(layers, o, archive, dir, name, out) == 0)
 		return 0;
 	(void)!layer_tree_remove(layers, name, &ignored);

@@ -2,6 +2,7 @@
 #include "system/wirebox.h"
 
 #include <dirent.h>
+#include <sys/mman.h>
 
 static struct wire_layer_make of(const struct made *m, const char *path, const char *place)
 {
@@ -327,6 +328,136 @@ TEST(files_left_by_a_crash_are_removed_by_the_next_keeper)
 	for (int i = 0; i < 500 && entries("new.") + entries("drop."); i++)
 		usleep(10000);
 	CHECK_INT(entries("new.") + entries("drop."), 0);
+	keeper_sync_close(&k);
+}
+
+/* ---- archives ---- */
+
+static int ask_with(int keeper, const void *body, size_t n, int fd)
+{
+	struct err e;
+
+	return sock_send(keeper, body, n, NULL, 0, &fd, fd >= 0, &e) < 0 ? 0 : receive(keeper);
+}
+
+static struct wire_layer_unpack unpacking(void)
+{
+	return (struct wire_layer_unpack){ .head = sock_head(WIRE_LAYER_UNPACK, 11),
+					   .bytes_most = 1 << 20,
+					   .files_most = 100 };
+}
+
+/* An archive in the state folder; returns its descriptor. */
+static int archive_of(const char *script)
+{
+	char command[600], path[128];
+
+	snprintf(path, sizeof(path), "%s/test.tar", state_dir);
+	snprintf(
+		command, sizeof(command),
+		"cd $(mktemp -d) && { %s; } && tar --format=pax --mtime=@7 -cf %s . && rm -rf \"$PWD\"",
+		script, path);
+	return system(command) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+TEST(an_archive_is_unpacked_as_an_image_layer_and_exported_again)
+{
+	struct wire_layer_unpack w = unpacking();
+	struct wire_layer x = { .head = sock_head(WIRE_LAYER_EXPORT, 12) };
+	auto_fd int archive = -1, out = -1;
+	char id[WIRE_LAYER_ID];
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	archive = archive_of("mkdir etc && echo text >etc/file && chown 7:8 etc/file && "
+			     "chmod 4755 etc/file && ln etc/file etc/same && >etc/.wh.gone");
+	CHECK(archive >= 0);
+	CHECK_INT(ask_with(k.fd, &w, sizeof(w), archive), WIRE_LAYER);
+	memcpy(id, GOT(wire_layer)->id, sizeof(id));
+	CHECK_INT(GOT(wire_layer)->bytes, 5);
+	CHECK_INT(GOT(wire_layer)->files, 5);
+	CHECK_INT(GOT(wire_layer)->skipped, 0);
+	memcpy(x.id, id, sizeof(id));
+	out = memfd_create("export", MFD_CLOEXEC);
+	CHECK_INT(ask_with(k.fd, &x, sizeof(x), out), WIRE_LAYER);
+	CHECK_STR(GOT(wire_layer)->id, id);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	/* From the export the same layer. */
+	CHECK_INT(lseek(out, 0, SEEK_SET), 0);
+	CHECK_INT(ask_with(k.fd, &w, sizeof(w), out), WIRE_LAYER);
+	CHECK_STR(GOT(wire_layer)->id, id);
+	x.head = sock_head(WIRE_LAYER_CHECK, 13);
+	CHECK_INT(ask(k.fd, &x, sizeof(x), NULL, 0), WIRE_LAYER);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
+TEST(archives_that_do_not_fit_are_rejected_and_leave_nothing)
+{
+	struct wire_layer_unpack w = unpacking();
+	struct wire_layer x = { .head = sock_head(WIRE_LAYER_EXPORT, 12) };
+	auto_fd int archive = -1, broken = -1;
+	struct keeper_sync k;
+	int pair[2];
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	archive = archive_of("echo text >a; echo more >b");
+	CHECK(is_error(ask_with(k.fd, &w, sizeof(w), -1), ERR_INVALID, "no descriptor"));
+	w.files_most = 2;
+	CHECK(is_error(ask_with(k.fd, &w, sizeof(w), archive), ERR_LIMIT, "more than 2 entries"));
+	CHECK_INT(lseek(archive, 0, SEEK_SET), 0);
+	w = unpacking();
+	w.bytes_most = 6;
+	CHECK(is_error(ask_with(k.fd, &w, sizeof(w), archive), ERR_LIMIT, "more than 6 bytes"));
+	CHECK_INT(lseek(archive, 0, SEEK_SET), 0);
+	w = unpacking();
+	memset(w.diff, 'a', 64);
+	CHECK(is_error(ask_with(k.fd, &w, sizeof(w), archive), ERR_CONFLICT, "not sha256:aaaa"));
+	memset(w.diff, 'x', 64);
+	CHECK(is_error(ask_with(k.fd, &w, sizeof(w), archive), ERR_INVALID, "hexadecimal"));
+	w = unpacking();
+	broken = open("/dev/zero", O_WRONLY | O_CLOEXEC); /* cannot be read */
+	CHECK_INT(ask_with(k.fd, &w, sizeof(w), broken), WIRE_ERROR);
+	/* The receiver of an export closes its end. */
+	memset(x.id, 'a', 64);
+	CHECK_INT(pipe2(pair, O_CLOEXEC), 0);
+	CHECK(is_error(ask_with(k.fd, &x, sizeof(x), pair[1]), ERR_NOT_FOUND, "no layer"));
+	CHECK_INT(lseek(archive, 0, SEEK_SET), 0);
+	CHECK_INT(ask_with(k.fd, &w, sizeof(w), archive), WIRE_LAYER);
+	memcpy(x.id, GOT(wire_layer)->id, sizeof(x.id));
+	close(pair[0]);
+	CHECK(is_error(ask_with(k.fd, &x, sizeof(x), pair[1]), ERR_SYS, "write the archive"));
+	close(pair[1]);
+	CHECK_INT(drop_layer(k.fd, x.id), WIRE_DONE);
+	CHECK_INT(entries("new.") + entries("drop."), 0);
+	keeper_sync_close(&k);
+}
+
+TEST(an_unpacking_ends_with_its_keeper)
+{
+	struct wire_layer_unpack w = unpacking();
+	struct keeper_sync k;
+	struct err e;
+	int pair[2];
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(pipe2(pair, O_CLOEXEC), 0);
+	CHECK(sock_send(k.fd, &w, sizeof(w), NULL, 0, &pair[0], 1, &e) == 0);
+	close(pair[0]);
+	for (int i = 0; i < 3000 && !entries("new."); i++)
+		usleep(10000);
+	CHECK_INT(entries("new."), 1); /* it waits for the archive */
+	CHECK(end_keeper(&k, SIGKILL) == 0);
+	/* Its process held the only other end of the pipe. */
+	CHECK_INT(poll(&(struct pollfd){ .fd = pair[1] }, 1, 60000), 1);
+	close(pair[1]);
+	CHECK(next_keeper(&k) == 0);
+	for (int i = 0; i < 3000 && entries("new."); i++)
+		usleep(10000);
+	CHECK_INT(entries("new."), 0);
 	keeper_sync_close(&k);
 }
 
