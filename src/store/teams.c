@@ -91,7 +91,9 @@ int store_team_remove(struct store *s, const char *name, struct err *e)
 	if (sql_run(&q, e) < 0) {
 		if (q.rc != SQLITE_CONSTRAINT_FOREIGNKEY)
 			return -1;
-		return err_set(e, ERR_CONFLICT, "team '%.64s' still has keys or volumes", name);
+		return err_set(e, ERR_CONFLICT,
+			       "team '%.64s' still has keys, volumes, snapshots or templates",
+			       name);
 	}
 	if (!sql_changes(&q))
 		return err_set(e, ERR_CONFLICT, "team '%.64s' still has boxes", name);

@@ -41,6 +41,7 @@ static void build_free(struct build *b)
 	keeper_client_cancel(&b->all->fleet->keeper, b->asking);
 	build_copy_free(b->copy);
 	build_trial_free(b->trial);
+	build_changes_free(b);
 	build_pull_free(b->pull);
 	timer_fini(&b->limit);
 	own_close_fd(&b->log);
@@ -96,39 +97,6 @@ static struct build *build_enqueue(struct builds *all, struct store_build *take_
 	*at = b;
 	timer_set(&all->pump, PUMP_MS);
 	return b;
-}
-
-/* ---- waiters ---- */
-
-int build_await(struct builds *b, const char *id, struct build_wait *w)
-{
-	struct build *x = build_lookup(b, id);
-
-	w->build = x;
-	if (!x)
-		return 0;
-	w->next = x->waiters;
-	x->waiters = w;
-	return 1;
-}
-
-void build_wait_cancel(struct build_wait *w)
-{
-	struct build_wait **at = w->build ? &w->build->waiters : NULL;
-
-	while (at && *at && *at != w)
-		at = &(*at)->next;
-	if (at && *at)
-		*at = w->next;
-	w->build = NULL;
-}
-
-void build_notify(struct build *b)
-{
-	for (struct build_wait *w = b->waiters, *next; w; w = next) {
-		next = w->next;
-		w->news(w);
-	}
 }
 
 static void build_notify_end(struct build *b)

@@ -5,7 +5,9 @@
  *   build_steps.c  stages and steps in their order; the cache
  *   build_box.c    one box of a build: create, users, command, layer
  *   build_copy.c   COPY and ADD: from a source box into the build box
- *   build_finish.c the default user, the merged root, the trial of the start command
+ *   build_users.c  users and folders that the engine creates
+ *   build_finish.c the default user, settings, the merged root
+ *   build_trial.c  the trial of the start command
  *   build_log.c    the log; uploads
  *   build_collect.c  removes old builds, and layers and roots that are not used
  *
@@ -25,6 +27,8 @@ enum {
 	BUILD_TEXT = 1 << 20,                /* bytes of /etc/passwd that are read */
 	BUILD_LINE = 4096,                   /* bytes of a line of output; longer ones are split */
 	BUILD_LAYERS = WIRE_ROOT_LAYERS - 2, /* the last two are for the user */
+	BUILD_PATH = 300,                    /* of a folder that the engine creates */
+	BUILD_USER_ID = 1000,
 };
 
 struct builds {
@@ -62,6 +66,21 @@ struct build_box {
 	void (*ready)(struct build_box *x); /* created, its file worker answers */
 };
 
+/* Files that are written with the file worker, one after another. */
+struct build_change {
+	uint8_t type;
+	uint32_t mode, flags; /* flags: WIRE_PUT_* */
+	unsigned uid, gid;
+	char path[BUILD_PATH];
+	char *text; /* of a PUT */
+};
+
+struct build_changes {
+	struct build_change v[8];
+	unsigned n, at;
+	void (*done)(struct build *b);
+};
+
 struct build_copy;
 struct build {
 	struct build *next;
@@ -97,6 +116,7 @@ struct build {
 	/* the end */
 	struct build_user user;
 	json_t *settings;
+	struct build_changes *changes;
 	struct build_trial *trial;
 	/* log and waiters */
 	int log;
@@ -127,6 +147,8 @@ must_check int build_expand_text(const struct build *b, const char *text, struct
 void build_workdir(const json_t *stage, const char *path, struct buf *out);
 /* The step has made a layer ("": none): records it and continues. */
 void build_step_done(struct build *b, const char *layer);
+/* On top of the others. A root has no layer twice: of two equal ones the upper one decides. */
+void build_add_layer(json_t *layers, const char *layer);
 /* Count of steps of stages that the target needs. */
 unsigned build_count_steps(const json_t *definition);
 
@@ -160,10 +182,25 @@ const char *build_cause(const struct build *b, const json_t *record, char *out, 
 void build_copy_begin(struct build *b); /* the box is open, the users are read */
 void build_copy_free(struct build_copy *c);
 
-/* ---- build_finish.c ---- */
-void build_finish(struct build *b);
+/* ---- build_users.c ---- */
 void build_user_step(struct build *b);    /* USER of an E2B build: creates it if it is missing */
 void build_workdir_step(struct build *b); /* creates it, for the current user */
+/* done is called after the last change. */
+struct build_changes *build_changes_new(struct build *b, void (*done)(struct build *b));
+void build_changes_free(struct build *b);
+/* path: shorter than BUILD_PATH. At most eight. */
+struct build_change *build_change_add(struct build *b, uint8_t type, const char *path,
+				      uint32_t mode);
+void build_change_user(struct build *b, const char *name, unsigned id, const char *home);
+void build_change_next(struct build *b); /* begins */
+void build_change_failed(struct file_client *c, const struct err *e);
+
+/* ---- build_finish.c ---- */
+void build_finish(struct build *b);
+const char *build_setting(const struct build *b, const char *name); /* of b->settings; "" */
+
+/* ---- build_trial.c ---- */
+void build_trial_begin(struct build *b, const char *root);
 void build_trial_free(struct build_trial *t);
 
 /* ---- build_image.c ---- */

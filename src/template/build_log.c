@@ -206,6 +206,39 @@ int build_log_read(struct builds *b, const char *id, uint64_t from, size_t most,
 	return 0;
 }
 
+/* ---- waiters ---- */
+
+int build_await(struct builds *b, const char *id, struct build_wait *w)
+{
+	struct build *x = build_lookup(b, id);
+
+	w->build = x;
+	if (!x)
+		return 0;
+	w->next = x->waiters;
+	x->waiters = w;
+	return 1;
+}
+
+void build_wait_cancel(struct build_wait *w)
+{
+	struct build_wait **at = w->build ? &w->build->waiters : NULL;
+
+	while (at && *at && *at != w)
+		at = &(*at)->next;
+	if (at && *at)
+		*at = w->next;
+	w->build = NULL;
+}
+
+void build_notify(struct build *b)
+{
+	for (struct build_wait *w = b->waiters, *next; w; w = next) {
+		next = w->next;
+		w->news(w);
+	}
+}
+
 /* ---- uploads ---- */
 
 int build_upload_open(struct builds *b, struct build_upload *out, struct err *e)

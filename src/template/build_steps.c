@@ -288,12 +288,12 @@ static int build_cached(struct build *b, char out_layer[STORE_HASH + 1])
 
 /* ---- steps ---- */
 
-/* A root has no layer twice: of two equal ones the upper one decides. */
-static void build_forget_layer(json_t *layers, const char *layer)
+void build_add_layer(json_t *layers, const char *layer)
 {
 	for (size_t i = json_array_size(layers); i-- > 0;)
 		if (!strcmp(json_string_value(json_array_get(layers, i)), layer))
 			json_array_remove(layers, i);
+	json_array_append_new(layers, json_string(layer));
 }
 
 /* Adds the layer and moves on to the next step. -1: the build has failed. */
@@ -303,12 +303,11 @@ static int build_record(struct build *b, const char *layer)
 	struct err e;
 
 	if (layer[0]) {
-		build_forget_layer(layers, layer);
 		if (json_array_size(layers) >= BUILD_LAYERS) {
 			build_fail(b, "more than %d layers: join RUN steps with &&", BUILD_LAYERS);
 			return -1;
 		}
-		json_array_append_new(layers, json_string(layer));
+		build_add_layer(layers, layer);
 	}
 	if (b->key[0] && layer[0] &&
 	    store_cache_put(b->all->fleet->store, b->row.team, b->key, layer, "{}", fleet_now_ns(),

@@ -177,6 +177,8 @@ a_failure_names_step_line_and_output() {
 	has "$(get .reason.command)" "RUN echo some output"
 	has "$(get .reason.output)" "some output"
 	has "$(log)" "step 2/2, line 7: RUN echo some output"
+	# two steps that write nothing have the same layer
+	make empty '[{"type": "RUN", "args": ["true"]}, {"type": "RUN", "args": ["true # again"]}, {"type": "WORKDIR", "args": ["/srv"]}]'
 	api POST /v1/boxes '{"template": "broken"}'
 	is "$code" 409 "$body"
 	has "$body" "its newest build is in state error"
