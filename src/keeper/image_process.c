@@ -140,11 +140,16 @@ static int process_limit(const struct image_limits *limits, struct err *e)
 
 static int process_confine(int mount_fd, const struct image_limits *limits, struct err *e)
 {
+	char byte;
+
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 || setgroups(0, NULL) < 0)
 		return err_sys(e, "become root of the user namespace");
 	/* After the ids have changed, because the kernel clears PDEATHSIG then. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "end with the parent");
+	/* It may have ended before. */
+	if (recv(PROCESS_SOCK, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return err_set(e, ERR_SYS, "the parent has ended");
 	umask(0);
 	if (process_own_root(mount_fd, e) < 0 || process_limit(limits, e) < 0 ||
 	    caps_bound(UNPACK_CAPS, e) < 0 || caps_only(UNPACK_CAPS, e) < 0 ||

@@ -24,6 +24,8 @@
 
 enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD };
 
+static pid_t store_pid; /* of the layer store, in its own processes */
+
 /* ---- frames with descriptors ---- */
 
 static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsigned nfds)
@@ -156,18 +158,27 @@ static int store_do_unpack(int layers, const struct layer_store_request *o, int 
 	return give_name(layers, dir, name, out->sum.id, &out->err);
 }
 
+/* The next keeper may give the ids of the unpacking process to a box. */
+static int store_end_with_parent(struct err *e)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return err_sys(e, "end with the layer store");
+	/* It may have ended before. */
+	return getppid() == store_pid ? 0 : err_set(e, ERR_SYS, "the layer store has ended");
+}
+
 static int store_unpack(int layers, const struct layer_store_request *o, int archive,
 			struct layer_store_reply *out)
 {
 	char name[32];
-	auto_fd int dir = open_new(layers, 0, name, &out->err);
+	auto_fd int dir = -1;
 	struct err ignored;
 
+	if (store_end_with_parent(&out->err) < 0)
+		return -1;
+	dir = open_new(layers, 0, name, &out->err);
 	if (dir < 0)
 		return -1;
-	/* The next keeper may give the ids of the unpacking process to a box. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return err_sys(&out->err, "end with the layer store");
 	if (store_do_unpack(layers, o, archive, dir, name, out) == 0)
 		return 0;
 	(void)!layer_tree_remove(layers, name, &ignored);
@@ -432,6 +443,7 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots)
 				   * is closed */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
+	store_pid = getpid();
 	store_sweep(LAYERS_FD, ROOTS_FD);
 	while (receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds[1]);

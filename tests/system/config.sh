@@ -141,7 +141,7 @@ every_setting_named_in_documents_exists() {
 	clean
 	"$ATOLL" config show --json >out
 	json out '"\n".join(d)' >names
-	printf '%s\n' batch.md e2b.toml egress.md pipeline.md box.example box.localhost keeper.lock keeper.log serve.pid network.allow network.ask network.bandwidth network.budgets network.links network.mask \
+	printf '%s\n' batch.md e2b.toml egress.md pipeline.md templates.md box.example box.localhost keeper.lock keeper.log serve.pid network.allow network.ask network.bandwidth network.budgets network.links network.mask \
 		network.rules limits.cpu_ms limits.cpu_milli limits.disk limits.files limits.mem limits.pids >>names
 	sort -u names -o names
 	grep -rhoE '"([^"\\]|\\.)* ([^"\\]|\\.)*"' "${sources:-$here/../../src}" --include=*.c |
