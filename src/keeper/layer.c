@@ -287,10 +287,17 @@ static int layer_export(struct keeper *k, struct client *c, const struct wire_la
 			struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_EXPORT };
+	const struct root *r;
 
 	if (!layer_tree_id_ok(w->id))
 		return err_set(e, ERR_INVALID, "a layer's id has 64 hexadecimal digits");
 	memcpy(o.id, w->id, TREE_ID);
+	if (w->head.flags & WIRE_LAYER_OF_ROOT) {
+		r = root_table_find(&k->roots, w->id);
+		if (!r || !r->merged)
+			return err_set(e, ERR_NOT_FOUND, "there is no merged root %.12s", w->id);
+		root_merged_name(w->id, o.id);
+	}
 	return layer_order(k, c, &w->head, &o, archive, WIRE_LAYER, e);
 }
 

@@ -103,6 +103,7 @@ struct build {
 	struct keeper_call *asking;
 	struct packages_wait packages;
 	struct build_copy *copy;
+	int archive_on_base;      /* FROM an archive: the host's /usr lies below it */
 	struct build_pull *pull;  /* build_image.c: an image that is being pulled */
 	struct buf passwd, group; /* of the box */
 	struct buf *reading;
@@ -204,6 +205,8 @@ void build_trial_begin(struct build *b, const char *root);
 void build_trial_free(struct build_trial *t);
 
 /* ---- build_image.c ---- */
+/* From an upload that GET /v1/templates/{template}/export has written. */
+void build_from_archive(struct build *b, const char *hash, int base);
 void build_from_image(struct build *b, const char *reference, const json_t *auth);
 /* An image that COPY reads from. */
 void build_source_image(struct build *b, const char *reference,

@@ -142,7 +142,10 @@ static int build_stage_begin(struct build *b)
 		build_fail_err(b, &e);
 		return 1;
 	}
-	build_from_image(b, from, json_object_get(doc, "auth"));
+	if (!strncmp(from, "archive:", 8))
+		build_from_archive(b, from + 8, json_is_true(json_object_get(doc, "base")));
+	else
+		build_from_image(b, from, json_object_get(doc, "auth"));
 	return 1;
 }
 

@@ -46,7 +46,8 @@ static const struct definition_field definition_top[] = {
 static const struct definition_field definition_stage_fields[] = {
 	{ "name", IS_TEXT, 0 }, { "from", IS_TEXT, 0 },
 	{ "steps", IS_ANY, 0 }, { "line", IS_COUNT, INT32_MAX },
-	{ "auth", IS_MAP, 0 }, /* of the registry: username, password */
+	{ "auth", IS_MAP, 0 },  /* of the registry: username, password */
+	{ "base", IS_FLAG, 0 }, /* from an archive: the host's /usr lies below it */
 	{ NULL, IS_ANY, 0 },
 };
 

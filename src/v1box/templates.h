@@ -14,6 +14,8 @@ void v1_templates_delete(struct call *c);
 void v1_templates_tag(struct call *c);
 void v1_templates_untag(struct call *c);
 void v1_templates_check(struct call *c);
+/* template_export.c */
+void v1_templates_export(struct call *c);
 
 /* builds.c */
 void v1_templates_create(struct call *c);

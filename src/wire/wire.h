@@ -203,6 +203,8 @@ struct wire_create {
 /* Flags of LAYER_MAKE. UPPER: the writable layer of the box, with its owners, as an image layer;
  * path and place are empty. */
 enum { WIRE_LAYER_UPPER = 1 << 0 };
+/* Flag of LAYER_EXPORT: the id is that of a merged root, whose tree is written. */
+enum { WIRE_LAYER_OF_ROOT = 1 << 1 };
 
 struct wire_layer_make { /* every program of the box is ended */
 	struct frame head;
