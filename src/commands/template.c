@@ -12,7 +12,7 @@
 
 static const struct flag flags[TEMPLATE_NFLAGS] = {
 	[TEMPLATE_NAME] = { "name", 'n', FLAG_TEXT, "NAME",
-			    "build: name of the template, also NAME:TAG (that of the file or folder)" },
+			    "build, import: name of the template, also NAME:TAG (that of the file or folder)" },
 	[TEMPLATE_TAG] = { "tag", 0, FLAG_WORDS, "TAG",
 			   "build: tag of the build (default); may be repeated" },
 	[TEMPLATE_FILE] = { "file", 0, FLAG_TEXT, "FILE",
@@ -327,6 +327,8 @@ static const struct {
 	{ "rename", "rename NAME NEW", 3, 3, template_rename },
 	{ "alias", "alias NAME ALIAS...", 3, 17, template_alias },
 	{ "check", "check NAME", 2, 2, template_check },
+	{ "export", "export NAME FILE", 3, 3, template_export },
+	{ "import", "import FILE", 2, 2, template_import },
 };
 
 static int template_template(struct api_client *r, const struct args *a)
@@ -348,7 +350,7 @@ static int template_template(struct api_client *r, const struct args *a)
 	cli_error_hint(
 		&r->error, "type",
 		"atoll template ls | show | build | log | cancel | rm | tag | untag | rename | "
-		"alias | check");
+		"alias | check | export | import");
 	return r->status;
 }
 
@@ -372,15 +374,16 @@ const struct command command_template = {
 	.name = "template",
 	.group = "Boxes",
 	.usage = "ls | show NAME | build [DIR] | log BUILD | cancel BUILD | rm NAME | tag NAME[:TAG] NEW... | untag NAME:TAG... | "
-		 "rename NAME NEW | alias NAME ALIAS... | check NAME",
+		 "rename NAME NEW | alias NAME ALIAS... | check NAME | export NAME[:TAG] FILE | import FILE",
 	.summary = "build and manage what boxes start from",
 	.notes = "build takes the first of these files of DIR: atoll.toml with [template], e2b.toml, Dockerfile,\n"
 		 "e2b.Dockerfile, .devcontainer/devcontainer.json, .devcontainer.json. Files that .atollignore,\n"
 		 ".dockerignore or .e2bignore names are not sent. It prints the log to stderr and the name for\n"
 		 "--template to stdout, with --quiet the id of the build. Ctrl-C asks whether to cancel the build.\n"
 		 "It exits 1 if the build fails, with step, line and command. BUILD is an id, or the name of a\n"
-		 "template for its newest build. docs/templates.md describes the files.",
-	.words = "ls show build log cancel rm tag untag rename alias check",
+		 "template for its newest build. export writes a template with its files to one file (- is stdout),\n"
+		 "import builds it from that file on another machine. docs/templates.md describes the files.",
+	.words = "ls show build log cancel rm tag untag rename alias check export import",
 	.flags = flags,
 	.nflags = TEMPLATE_NFLAGS,
 	.max_words = 18,

@@ -420,7 +420,7 @@ static int template_interrupted(struct api_client *r, const char *id, pid_t watc
 }
 
 /* A process of its own prints the log, so that this one can wait for Ctrl-C as well. */
-static int template_follow(struct api_client *r, const char *id)
+int template_follow(struct api_client *r, const char *id)
 {
 	int how = 0, asked = 0, left = 0;
 	sigset_t set, before;

@@ -1,4 +1,4 @@
-/* template_build.h - `atoll template build`: packs a folder, uploads it, and follows the build. */
+/* template_build.h - `atoll template build`, `export` and `import`. */
 #pragma once
 #include "cli/api_client.h"
 
@@ -17,3 +17,9 @@ enum {
 };
 
 int template_build(struct api_client *r, const struct args *a);
+/* Prints the log of a build and its result; Ctrl-C asks whether to cancel it. Returns the exit status. */
+int template_follow(struct api_client *r, const char *id);
+
+/* template_file.c */
+int template_export(struct api_client *r, const struct args *a);
+int template_import(struct api_client *r, const struct args *a);

@@ -256,6 +256,42 @@ a_secret_is_given_to_its_step() {
 	has "$err" "'token' is not id=NAME,src=FILE"
 }
 
+a_template_is_exported_and_imported() {
+	dockerfile 'FROM base' 'ENV WORD="a $b"' 'RUN mkdir -p /srv/d && echo file > /srv/d/f && chown -R 1000:1000 /srv/d && rm -rf /etc/skel' 'WORKDIR /srv/d' \
+		'USER user' 'LABEL x=y' 'EXPOSE 8080' 'CMD python3 -m http.server 8080'
+	build -n exported:v1
+	is "$status" 0 "$err"
+	atoll template export exported:v1 ./file
+	is "$status" 0 "$err"
+	has "$(head -n 1 file)" '"atoll_template":1'
+	tail -n +2 file | tar tf - | grep -q 'srv/d/f' || fail "$(tail -n +2 file | tar tf - 2>&1 | head)"
+	atoll template import ./file -n imported
+	is "$status" 0 "$err"
+	is "$out" imported:default "$err"
+	atoll template show imported --json
+	is "$(jq -r '"\(.port) \(.start) \(.workdir) \(.labels.x)"' out)" "8080 python3 -m http.server 8080 /srv/d y"
+	for name in exported:v1 imported; do
+		atoll run --template $name -- sh -c 'cat f; stat -c %u:%g f; echo $WORD; id -u; ls -d /etc/skel 2>&1'
+		sed 's/^/: /' out >"seen.${name%:*}"
+	done
+	diff seen.exported seen.imported >differ || fail "$(cat differ)"
+	has "$(cat seen.imported)" ": 1000:1000"
+	"$ATOLL" template export exported:v1 - 2>err | head -c 100 >begin # the reader leaves
+	[ -s begin ]
+	atoll template export base ./other
+	is "$status" 1 "$err"
+	[ ! -e other ]
+	echo nothing >bad
+	atoll template import ./bad
+	is "$status" 2 "$err"
+	has "$err" "was not written by atoll template export"
+	head -c 3000 file >short # the archive is cut
+	atoll template import ./short -n short
+	is "$status" 1 "$err"
+	atoll template import ./nofile
+	is "$status" 3 "$err"
+}
+
 names_and_tags_are_changed() {
 	dockerfile 'FROM base' 'RUN echo tags > /var/lib/tags'
 	build -n tagged:v1
@@ -291,4 +327,5 @@ names_and_tags_are_changed() {
 	has "$err" "unknown subcommand"
 }
 
+export ATOLL_TEMPLATES_BUILD_DISK=256M # several builds at once must fit on a small disk
 run_daemon_tests
