@@ -1,7 +1,7 @@
 #!/bin/sh
 # e2b_templates.sh - E2B's API of templates: builds, uploads, status, logs, tags, and what it rejects.
 . "$(dirname "$0")/daemon.lib"
-export ATOLL_TEMPLATES_UPLOAD=1M
+export ATOLL_TEMPLATES_UPLOAD=1M ATOLL_TEMPLATES_BUILD_DISK=300M
 
 # refused STATUS METHOD PATH [BODY]: the answer is that status, in E2B's form.
 refused() {

@@ -3,7 +3,8 @@
 const assert = require('node:assert/strict');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
-const { copyFile } = require('node:fs/promises');
+const { copyFile, mkdtemp, rm, writeFile } = require('node:fs/promises');
+const { tmpdir } = require('node:os');
 
 const plain_text = (s) => s.replace(/\u001b\[[0-9;?]*[a-zA-Z]/g, '');
 
@@ -64,6 +65,35 @@ module.exports = [
 			assert.equal(metrics.status, 0, metrics.err);
 			assert.equal(templates.status, 0, templates.err);
 			assert.match(templates.out, /base/);
+		},
+	],
+	[
+		'the command line builds a Dockerfile, lists the template, uses it and deletes it',
+		async ({ folder, Sandbox }) => {
+			const context = await mkdtemp(path.join(tmpdir(), 'cli-template-'));
+			const name = `cli-${process.pid}`;
+
+			await writeFile(path.join(context, 'e2b.Dockerfile'), 'FROM e2bdev/base\nCOPY page.txt /srv/\nRUN tr a-z A-Z </srv/page.txt >/srv/upper.txt\nENV A=from-docker\n');
+			await writeFile(path.join(context, 'page.txt'), 'page\n');
+			const made = await cli(folder, ['template', 'create', name, '--path', context, '--cpu-count', '1', '--memory-mb', '512']);
+
+			assert.equal(made.status, 0, made.out + made.err);
+			const listed = await cli(folder, ['template', 'list', '-f', 'json']);
+			const row = JSON.parse(listed.out).find((t) => t.aliases.includes(name));
+
+			assert.deepEqual([row.cpuCount, row.memoryMB, row.buildStatus], [1, 512, 'ready'], listed.out);
+			const box = await Sandbox.create(name, { timeoutMs: 60000 });
+
+			try {
+				assert.equal((await box.commands.run('cat /srv/upper.txt; echo $A')).stdout, 'PAGE\nfrom-docker\n');
+			} finally {
+				await box.kill();
+			}
+			const gone = await cli(folder, ['template', 'delete', '-y', row.templateID || row.templateId]);
+
+			assert.equal(gone.status, 0, gone.out + gone.err);
+			assert.equal(JSON.parse((await cli(folder, ['template', 'list', '-f', 'json'])).out).some((t) => t.aliases.includes(name)), false);
+			await rm(context, { recursive: true });
 		},
 	],
 	[
