@@ -112,6 +112,7 @@ static void keeper_came(struct server *x, int take_fd)
 	fleet_keeper(f, take_fd);
 	frame_conn_send(&f->keeper.post, &fill, sizeof(fill), NULL, 0,
 			-1); /* no caller waits for its answer */
+	templates_prepare(x->api.builds);
 }
 
 static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)

@@ -162,6 +162,20 @@ int store_template_list(struct store *s, const char *team, int own, struct store
 	return 0;
 }
 
+int store_template_pooled(struct store *s, struct store_templates *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM templates WHERE pool > 0"
+				       " ORDER BY spawned_ns DESC LIMIT ?");
+	struct sql_rows rows;
+
+	sql_i64(&q, STORE_PAGE_MAX);
+	if (sql_list(&q, STORE_PAGE_MAX, sizeof(*out->v), templates_read, templates_fini_row, &rows,
+		     e) < 0)
+		return -1;
+	*out = (struct store_templates){ .v = rows.v, .n = rows.n };
+	return 0;
+}
+
 int store_template_remove(struct store *s, const char *id, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "DELETE FROM templates WHERE id = ?");

@@ -39,6 +39,8 @@ must_check int store_template_find(struct store *s, const char *team, const char
 /* Those that the team may use, by name; limit 0: STORE_PAGE_MAX. own: only its own. */
 must_check int store_template_list(struct store *s, const char *team, int own,
 				   struct store_templates *out, struct err *e);
+/* Of all teams, those with a pool. */
+must_check int store_template_pooled(struct store *s, struct store_templates *out, struct err *e);
 /* With its builds, tags and aliases. */
 must_check int store_template_remove(struct store *s, const char *id, struct err *e);
 

@@ -246,6 +246,25 @@ static int build_write_success(struct build *b, struct err *e)
 	return store_commit(s, e);
 }
 
+/* A definition with `pool` sets that of its template. */
+static void build_set_pool(struct build *b)
+{
+	const json_t *pool = json_object_get(b->definition, "pool");
+	struct store_template t = { 0 };
+	struct err e;
+
+	if (store_template_find(b->all->fleet->store, b->row.team, b->row.template, &t, &e) < 0)
+		return;
+	if (json_is_integer(pool) && t.pool != (uint32_t)json_integer_value(pool)) {
+		t.pool = (uint32_t)json_integer_value(pool);
+		t.updated_ns = fleet_now_ns();
+		if (store_template_update(b->all->fleet->store, &t, &e) < 0)
+			log_warn("cannot set the pool of a template", LOG_E(&e));
+	}
+	template_prepare(b->all, &t);
+	store_template_fini(&t);
+}
+
 void build_succeed(struct build *b)
 {
 	struct err e;
@@ -258,6 +277,7 @@ void build_succeed(struct build *b)
 		  (double)(b->row.ended_ns - b->row.started_ns) / 1e9);
 	if (build_write_success(b, &e) == 0) {
 		build_expire(b->all, b->row.template);
+		build_set_pool(b);
 		build_close(b);
 		return;
 	}
@@ -561,6 +581,7 @@ void builds_free(struct builds *b)
 		build_free(x);
 	}
 	build_collect_end(b);
+	build_pools_free(b);
 	timer_fini(&b->pump);
 	own_close_fd(&b->folder);
 	own_close_fd(&b->uploads);

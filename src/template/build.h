@@ -59,6 +59,10 @@ must_check int build_cancel(struct builds *b, const char *id, struct err *e);
 must_check int template_delete(struct builds *b, const char *template, struct err *e);
 /* A box was created from it: the row is written within a second. */
 void template_spawned(struct builds *b, const char *template);
+/* The keeper holds `pool` boxes of the template's newest build that `default` names. Called when that
+ * or `pool` has changed; templates_prepare(): for all, when a keeper has connected. */
+void template_prepare(struct builds *b, const struct store_template *t);
+void templates_prepare(struct builds *b); /* NULL is fine */
 void builds_collect(struct builds *b); /* drops unused layers and roots; runs by itself after each
 					* build */
 

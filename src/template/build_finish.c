@@ -20,9 +20,9 @@ const char *build_setting(const struct build *b, const char *name)
 
 static void build_make_settings(struct build *b)
 {
-	static const char *const copied[] = { "start",   "ready",      "port", "labels",
-					      "lib",     "file",       "pool", "instructions",
-					      "missing", "description" };
+	static const char *const copied[] = { "start",        "ready",   "port",
+					      "labels",       "lib",     "file",
+					      "instructions", "missing", "description" };
 	const json_t *stage = build_stage(b);
 	const char *workdir = build_text(b->definition, "workdir"), *name;
 	json_t *env = json_deep_copy(json_object_get(stage, "env")), *v;

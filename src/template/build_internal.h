@@ -7,6 +7,7 @@
  *   build_copy.c   COPY and ADD: from a source box into the build box
  *   build_users.c  users and folders that the engine creates
  *   build_finish.c the default user, settings, the merged root
+ *   build_pool.c   boxes that are created in advance
  *   build_trial.c  the trial of the start command
  *   build_log.c    the log; uploads
  *   build_collect.c  removes old builds, and layers and roots that are not used
@@ -38,6 +39,7 @@ struct builds {
 	unsigned running;
 	int folder, uploads;           /* <state>/builds, <state>/builds/uploads */
 	struct timer pump;             /* starts waiting builds, from the loop */
+	struct build_pool *pools;      /* build_pool.c */
 	struct build_spawned *spawned; /* not written yet */
 	struct timer count;            /* writes them */
 	struct timer collect;          /* after a box has ended */
@@ -218,6 +220,9 @@ void build_collect_begin(struct builds *b);
 void build_collect_end(struct builds *b);
 /* Removes old builds of a template that no tag names. */
 void build_expire(struct builds *b, const char *template);
+
+/* ---- build_pool.c ---- */
+void build_pools_free(struct builds *b);
 
 /* ---- build_log.c ---- */
 void build_log_remove(struct builds *b, const char *id);

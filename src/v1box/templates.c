@@ -151,10 +151,13 @@ void v1_templates_patch(struct call *c)
 
 	if (v1_templates_own(c, &f) < 0)
 		return;
-	if (v1_templates_change(c, &f.row, &e) < 0)
+	if (v1_templates_change(c, &f.row, &e) < 0) {
 		call_fail(c, &e);
-	else
-		call_json(c, 200, template_json(c->api->store, &f, c->api->started_ns));
+		template_found_fini(&f);
+		return;
+	}
+	template_prepare(c->api->builds, &f.row);
+	call_json(c, 200, template_json(c->api->store, &f, c->api->started_ns));
 	template_found_fini(&f);
 }
 

@@ -55,6 +55,30 @@ the_registry_has_base() {
 	is "$code" 400 "$body"
 }
 
+# Before other tests: the keeper fills a pool for every root that was requested.
+boxes_of_a_template_wait_in_a_pool() {
+	soon waiting 0
+	make pooled '[{"type": "RUN", "args": ["echo pooled >/srv/x"]}]' base '{"pool": 3}'
+	api GET /v1/templates/pooled
+	is "$(get .pool)" 3 "$body"
+	soon waiting 3
+	new_box '{"template": "pooled"}'
+	run 'cat /srv/x'
+	is "$out" pooled
+	api DELETE "/v1/boxes/$box"
+	soon waiting 3
+	api PATCH /v1/templates/pooled '{"pool": 0}'
+	is "$(get .pool)" 0 "$body"
+	soon waiting 0
+	api DELETE /v1/templates/pooled
+	is "$code" 204 "$body"
+}
+# waiting N: so many boxes of roots wait in the keeper's pool, besides those of base.
+waiting() {
+	set -- "$1" "$("$ATOLL" doctor --json 2>/dev/null | sed -n 's/.* \([0-9]*\) warm ones (keeper.pool = \([0-9]*\) .*/\1 \2/p')"
+	[ "$2" ] && [ $((${2% *} - ${2#* })) = "$1" ]
+}
+
 a_box_has_the_files_and_settings_of_its_template() {
 	make web '[
 		{"type": "ENV", "args": ["GREETING", "hello world"]},
