@@ -141,8 +141,10 @@ struct keeper_box *root_pool_take(struct keeper *k, const struct wire_create *w,
 	}
 	if (!root_pool_fits(p, limits))
 		return NULL;
+	/* The roots of the steps of a build are requested once. */
+	if (p->asked_ns)
+		p->boxes.depth = p->pinned > ROOT_POOL_DEPTH ? p->pinned : ROOT_POOL_DEPTH;
 	p->asked_ns = now;
-	p->boxes.depth = p->pinned > ROOT_POOL_DEPTH ? p->pinned : ROOT_POOL_DEPTH;
 	keeper_wake_in(k, ROOT_POOL_WAKE_MS);
 	b = p->boxes.first;
 	if (b) {

@@ -1,9 +1,9 @@
 /* root_pool.h - boxes of roots that are created in advance.
  * Owns: the pools of the keeper that have a root, and the depth of each.
- * Such a pool is filled after a request for a box of its root, or after POOL_ROOT. All its boxes
- * have the disk of the request that filled it, because a disk is mounted when a box is created. It
- * is emptied when no client has requested it for a while, when memory is short, and when its root is
- * deleted. */
+ * Such a pool is filled after the second request for a box of its root within two minutes, or after
+ * POOL_ROOT. All its boxes have the disk of the request, because a disk is mounted when a box is
+ * created. It is emptied when no client has requested it for a while, when memory is short, and when
+ * its root is deleted. */
 #pragma once
 #include "base/err.h"
 #include "keeper/keeper_box.h"
@@ -34,7 +34,7 @@ struct root_pool {
 };
 
 /* A pooled box for this request, or NULL. Called for each request for a box of a root that a pooled
- * box could serve: from now on boxes are created in advance. */
+ * box could serve: from the second one on boxes are created in advance. */
 struct keeper_box *root_pool_take(struct keeper *k, const struct wire_create *w,
 				  const struct wire_limits *limits);
 /* The pool of a box that was created for one. */
@@ -44,7 +44,7 @@ int root_pool_created(struct keeper *k, struct keeper_box *b);
 void root_pool_failed(struct keeper *k, struct keeper_box *b, const struct err *e);
 /* Creates missing boxes. */
 must_check int root_pool_refill(struct keeper *k, uint64_t now, struct err *e);
-void root_pool_maintain(struct keeper *k);                /* called periodically */
+void root_pool_maintain(struct keeper *k); /* called periodically */
 void root_pool_end_all(struct keeper *k);
 void root_pool_close(struct keeper *k, const char *root); /* the root is deleted */
 void root_pool_request(struct keeper *k, struct client *c, const struct frame *f);

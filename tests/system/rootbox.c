@@ -563,6 +563,9 @@ TEST(boxes_of_a_root_are_created_in_advance_and_given_only_to_it)
 	CHECK_INT(about_keeper(k.fd).hits, hits + 1);
 	CHECK_INT(as_user(&other, "cat /srv/two"), 0);
 	CHECK(end(k.fd, &other) == 0);
+	CHECK(pooled_becomes(k.fd, 4, 3));
+	CHECK(box_of(k.fd, root[1], &other) == 0);
+	CHECK(end(k.fd, &other) == 0);
 	w = with_root(root[0]);
 	w.limits.disk_bytes = 32 << 20;
 	CHECK(make_as(k.fd, &w, &other) == 0);
@@ -571,7 +574,7 @@ TEST(boxes_of_a_root_are_created_in_advance_and_given_only_to_it)
 	CHECK(make(k.fd, &other) == 0);
 	CHECK_INT(as_user(&other, "ls /usr/bin/env"), 0);
 	CHECK(end(k.fd, &other) == 0);
-	/* Two boxes of the second root wait now, because it was requested. */
+	/* Two boxes of the second root wait now, because it was requested twice. */
 	CHECK(pooled_becomes(k.fd, 4, 3 + 2));
 	CHECK_INT(pool_root(k.fd, root[1], 0), WIRE_DONE);
 	CHECK(pooled_becomes(k.fd, 4, 3));
