@@ -607,6 +607,105 @@ TEST(boxes_of_a_root_are_created_in_advance_and_given_only_to_it)
 	keeper_sync_close(&k);
 }
 
+/* Kills a process and its children; it is stopped first, so that it can start no other. */
+static void kill_with_children(int pid)
+{
+	char path[64];
+	FILE *f;
+	int child;
+
+	kill(pid, SIGSTOP);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1)
+		kill_with_children(child);
+	if (f)
+		fclose(f);
+	kill(pid, SIGKILL);
+}
+
+/* How many names in a folder of the store match. */
+static int count_of(const char *where, const char *pattern)
+{
+	char command[300];
+	int n = -1;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "ls %s/%s | grep -cE '%s'", state_dir, where, pattern);
+	f = popen(command, "re");
+	if (f && fscanf(f, "%d", &n) != 1)
+		n = -1;
+	if (f)
+		pclose(f);
+	return n;
+}
+
+/* Everything that has a name is complete. */
+static int all_is_whole(int keeper, const char *where, uint8_t check, uint8_t answer)
+{
+	char command[200], id[100];
+	FILE *f;
+	int whole = 1;
+
+	snprintf(command, sizeof(command), "ls %s/%s | grep -E '^[0-9a-f]{64}$'", state_dir, where);
+	f = popen(command, "re");
+	while (f && fscanf(f, "%99s", id) == 1)
+		whole &= (check == WIRE_ROOT_CHECK ? about_root(keeper, check, id)
+						   : about_layer(keeper, check, id)) == answer;
+	if (f)
+		pclose(f);
+	return whole;
+}
+
+TEST(a_kill_of_all_processes_leaves_no_incomplete_layer_or_root)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct wire_root_make merge = { .head = sock_head(WIRE_ROOT_MAKE, 18), .nlayers = 1 };
+	struct wire_layer_make upper = { .head = sock_head(WIRE_LAYER_MAKE, 19),
+					 .bytes_most = 64 << 20,
+					 .files_most = 10000 };
+	struct keeper_sync k;
+	struct made m;
+	struct err e;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(image_layer("mkdir d; cd d; seq 2000 | xargs touch; cd ..", id) == 0);
+	CHECK(make_root(k.fd, 0, 1, (const char *[]){ id }, root) == 0);
+	memcpy(merge.layer[0], id, sizeof(id));
+	upper.head.flags = WIRE_LAYER_UPPER;
+	for (unsigned i = 0; i < 8; i++) {
+		auto_fd int pidfd = -1;
+		int keeper = (int)about_keeper(k.fd).pid;
+
+		merge.head.flags = WIRE_ROOT_MERGE | (i & 2 ? WIRE_ROOT_BASE : 0);
+		CHECK(box_of(k.fd, root, &m) == 0);
+		CHECK_INT(as_root(&m,
+				  "i=0; while test $i -lt 500; do echo $i >/srv/$i; i=$((i+1)); "
+				  "done"),
+			  0);
+		memcpy(upper.box, m.id, sizeof(upper.box));
+		CHECK(sock_send(k.fd, i & 1 ? (void *)&merge : (void *)&upper,
+				i & 1 ? sizeof(merge) : sizeof(upper), NULL, 0, NULL, 0, &e) == 0);
+		usleep(i * 4000);
+		pidfd = (int)syscall(SYS_pidfd_open, keeper, 0);
+		kill_with_children(keeper);
+		CHECK(poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 60000) == 1);
+		keeper_sync_close(&k);
+		own_close_fd(&m.init);
+		CHECK(next_keeper(&k) == 0);
+		for (int n = 0; n < 2000 && count_of("layers", "^(new|drop)") != 0; n++)
+			usleep(10000);
+		CHECK_INT(count_of("layers", "^(new|drop)"), 0);
+		CHECK_INT(count_of("roots", "new"), 0);
+		CHECK_INT(count_of("layers", "^merged"), count_of("roots", ".") - 1);
+		CHECK(all_is_whole(k.fd, "layers", WIRE_LAYER_CHECK, WIRE_LAYER));
+		CHECK(all_is_whole(k.fd, "roots", WIRE_ROOT_CHECK, WIRE_ROOT));
+		CHECK(end_what_is_left(&k) >= 0);
+	}
+	keeper_sync_close(&k);
+}
+
 TEST(no_file_or_mount_is_left_after_all_root_tests)
 {
 	leave_nothing();
