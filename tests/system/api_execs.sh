@@ -376,9 +376,23 @@ clients_that_never_read_use_little_memory_and_do_not_block_others() {
 
 # ---- many, and odd ones ----
 
+# repeats N BODY: the same exec N times, by one curl.
+repeats() {
+	cat >ask <<-END
+		url = "$url/v1/boxes/$box/execs"
+		header = "X-API-Key: $key"
+		data = "$(echo "$2" | sed 's/"/\\"/g')"
+		output = /dev/null
+		silent
+	END
+	for i in $(seq "$1"); do echo next; cat ask; done | sed 1d >all
+	curl -sS -K all
+}
+
 the_129th_simultaneous_exec_of_a_box_is_rejected() {
 	new_box
-	for i in $(seq 128); do start '{"command":["sleep","100"],"background":true}'; done
+	repeats 127 '{"command":["sleep","100"],"background":true}'
+	start '{"command":["sleep","100"],"background":true}'
 	api GET "/v1/boxes/$box/execs?running=1&limit=200"
 	is "$(get '.items | length')" 128
 	api POST "/v1/boxes/$box/execs" '{"command":["true"]}'
@@ -392,15 +406,7 @@ the_129th_simultaneous_exec_of_a_box_is_rejected() {
 
 three_hundred_short_execs_leave_no_processes() {
 	new_box
-	cat >ask <<-END
-		url = "$url/v1/boxes/$box/execs"
-		header = "X-API-Key: $key"
-		data = "{\"command\":[\"true\"]}"
-		output = /dev/null
-		silent
-	END
-	for i in $(seq 300); do echo next; cat ask; done | sed 1d >all
-	curl -sS -K all
+	repeats 300 '{"command":["true"]}'
 	api GET "/v1/boxes/$box/execs?limit=1000"
 	is "$(get '.items | length')" 300
 	is "$(get '[.items[] | select(.cause=="exit" and .status==0)] | length')" 300

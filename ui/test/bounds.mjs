@@ -9,7 +9,7 @@ import { get, gone, newBox, open, put, saved, sh, show } from './boxes.mjs'
 import { call, key, killServer, link, newPage, runAll, runCode, url } from './kit.mjs'
 import { has, is, ok, soon, soonHas, soonIs, test } from './tap.mjs'
 
-const OFFLINE_S = Number(process.env.UI_OFFLINE_S ?? 3), FLOOD_MB = Number(process.env.UI_FLOOD_MB ?? 50), FILES = Number(process.env.UI_FILES ?? 40000)
+const OFFLINE_S = Number(process.env.UI_OFFLINE_S ?? 3), FLOOD_MB = Number(process.env.UI_FLOOD_MB ?? 50), FILES = Number(process.env.UI_FILES ?? 12000)
 const row = (page, name) => page.locator('.row-item', { hasText: name }).first()
 const text = (page) => page.evaluate(() => [...document.querySelectorAll('.editor-panel .cm-line')].map((l) => l.textContent).join('\n'))
 const groupText = (page) => page.textContent('.group:last-of-type .out')
