@@ -96,7 +96,7 @@ kept" "$body"
 		is "$(get '[.[].sandboxID] | join(" ")')" "$box" "$body"
 		api DELETE "/sandboxes/$box"
 	done
-	api GET /v2/templates
+	soon five_spawned
 	is "$(get ".[] | select(.templateID == \"$template\") | [.buildID, .buildStatus, .cpuCount, .memoryMB, .spawnCount, .buildCount, .names[0]] | @csv")" \
 		"\"$build\",\"ready\",1,300,5,1,\"default/life\"" "$body"
 	api GET /templates/life
@@ -156,6 +156,8 @@ files_are_uploaded_by_a_signed_link() {
 	refused 404 GET "/templates/nothing/files/$hash"
 	refused 403 GET "/templates/base/files/$hash"
 }
+# The count is stored a moment after the answer.
+five_spawned() { api GET /v2/templates && [ "$(get ".[] | select(.templateID == \"$template\").spawnCount")" = 5 ]; }
 one_stored() { [ "$(find "$state" -path '*/uploads/*' -type f | wc -l)" = 1 ]; }
 # The failures above may have exceeded the rate.
 is_403() { put files.tgz "$(echo "$to" | sed "s/$hash/$other/")" && [ "$code" = 403 ]; }
