@@ -285,6 +285,7 @@ a_batch_continues_after_the_server_is_killed() {
 	soon grep -q '"result"' events
 	kill -9 "$(server_pid)"
 	wait $! || :
+	sed -i '${/}$/!d}' events # a line that was cut
 	id=$(jq -r .id <events | head -1)
 	seen=$(jq -sr '[.[] | select(.type == "result").n] | max' <events)
 	soon grep -q '"n":' events

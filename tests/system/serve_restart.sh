@@ -12,6 +12,7 @@ kill_front() {
 	kill -9 "$before"
 	soon another_server "$before"
 }
+run_is() { api GET "/v1/runs/$run" && [ "$(get "$1")" = "$2" ]; }
 asks_for() { api GET "/v1/boxes/$1" && [ "$(get "$2")" = "$3" ]; }
 # Not by the path of the box: that request would be activity.
 listed_gone() { api GET '/v1/boxes?state=deleted' && [ "$(get ".items | any(.id == \"$1\")")" = true ]; }
@@ -182,8 +183,7 @@ a_lifetime_that_ends_without_a_server_has_cause_lifetime() {
 	sleep 1.1 # the lifetime ends meanwhile
 	kill -CONT "$supervisor"
 	soon asks_for "$box" '.state + " " + .cause' "deleted lifetime"
-	api GET "/v1/runs/$run"
-	is "$(get .cause)" lifetime
+	soon run_is .cause lifetime
 }
 
 idle_time_is_counted_across_server_restarts() {
@@ -203,7 +203,7 @@ idle_time_is_counted_across_server_restarts() {
 	soon listed_gone "$box"
 	uptime_s
 	[ $((uptime - began)) -lt 38 ] || fail "idle after $((uptime - began)) more seconds"
-	asks_for "$box" .cause idle
+	soon asks_for "$box" .cause idle
 }
 idle_since() { sql "select idle_since_ns from boxes where id = '$box'"; }
 marked_idle() { [ "$(idle_since)" -gt 0 ]; }
@@ -213,8 +213,7 @@ unread_output_counts_as_activity() {
 	api POST "/v1/boxes/$box/execs" '{"command":"for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done","background":true}'
 	run=$(get .id)
 	soon listed_gone "$box"
-	api GET "/v1/runs/$run"
-	is "$(get '.cause + " " + (.stdout_bytes | tostring)')" "exit 12" "$body"
+	soon run_is '.cause + " " + (.stdout_bytes | tostring)' "exit 12"
 }
 
 a_box_with_a_stopped_init_does_not_delay_the_server_start() {
