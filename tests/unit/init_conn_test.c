@@ -7,6 +7,7 @@
 #include "wire/sock.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 enum { REF = 9, SOON_MS = 5000, SHORT_MS = 30 };
@@ -442,6 +443,51 @@ TEST(pending_requests_are_sent_again_to_the_next_keeper)
 	}
 	turn();
 	CHECK_INT(o.answers, 2);
+	close_keeper();
+}
+
+/* Its descriptor is gone with the keeper that has it: it fails, unless it was not sent yet. */
+TEST(a_keeper_request_with_a_descriptor_is_sent_once)
+{
+	struct wire_layer ask = { .head.type = WIRE_LAYER_EXPORT };
+	struct wire_layer a = { .head = sock_head(WIRE_LAYER, 0) };
+	_Alignas(8) char buf[WIRE_MAX];
+	int pair[2], pipes[2], got = -1;
+	unsigned nfds = 1;
+	char byte;
+
+	CHECK_INT(open_keeper(), 0);
+	CHECK_INT(pipe2(pipes, O_CLOEXEC), 0);
+	keeper_client_request_fd(&o.keeper, &ask, sizeof(ask), pipes[1], WIRE_LAYER, answered,
+				 NULL);
+	CHECK(sock_recv(p.theirs, buf, &got, &nfds, &p.e) == sizeof(ask) && nfds == 1);
+	CHECK_INT(write(got, "x", 1), 1);
+	CHECK_INT(read(pipes[0], &byte, 1), 1);
+	own_close_fd(&got);
+	CHECK_INT(read(pipes[0], &byte, 1), 0); /* this process has no copy of it either */
+	own_close_fd(&p.theirs);
+	turn();
+	CHECK_INT(o.errors, 0);
+	/* Requested without a connection: this one is sent to the next keeper. */
+	CHECK_INT(close(pipes[0]), 0);
+	CHECK_INT(pipe2(pipes, O_CLOEXEC), 0);
+	keeper_client_request_fd(&o.keeper, &ask, sizeof(ask), pipes[1], WIRE_LAYER, answered,
+				 NULL);
+	CHECK_INT(sock_pair(pair, &p.e), 0);
+	p.theirs = pair[0];
+	keeper_client_connect(&o.keeper, pair[1]);
+	CHECK_INT(o.errors, 1);
+	CHECK(strstr(o.why.msg, "repeat the request") != NULL);
+	nfds = 1;
+	CHECK(sock_recv(p.theirs, buf, &got, &nfds, &p.e) == sizeof(ask) && nfds == 1);
+	own_close_fd(&got);
+	a.head.ref = ((const struct frame *)(const void *)buf)->ref;
+	CHECK_INT(say(&a, sizeof(a), NULL, 0), 0);
+	turn();
+	CHECK_INT(o.answers, 1);
+	CHECK_INT(o.errors, 1);
+	CHECK_INT(o.keeper.waiting, 0);
+	close(pipes[0]);
 	close_keeper();
 }
 
