@@ -441,11 +441,23 @@ static void build_take_sizes(struct store_build *row, const json_t *definition)
 		row->disk_bytes = (uint64_t)json_integer_value(json_object_get(definition, "disk"));
 }
 
+/* Credentials of registries are kept in memory only, as secrets are. */
+static json_t *build_without_auth(const json_t *definition)
+{
+	json_t *copy = json_deep_copy(definition), *stage;
+	size_t i;
+
+	json_array_foreach(json_object_get(copy, "stages"), i, stage)
+		json_object_del(stage, "auth");
+	return copy;
+}
+
 int build_begin(struct builds *b, const char *id, const json_t *definition, const json_t *secrets,
 		int force, struct err *e)
 {
 	struct store_build row;
 	struct build *x;
+	json_t *stored;
 
 	if (definition_check(definition, e) < 0 ||
 	    store_build_get(b->fleet->store, id, &row, e) < 0)
@@ -456,13 +468,17 @@ int build_begin(struct builds *b, const char *id, const json_t *definition, cons
 		store_build_fini(&row);
 		return -1;
 	}
-	build_set_text(&row.definition, definition);
+	stored = build_without_auth(definition);
+	build_set_text(&row.definition, stored);
+	json_decref(stored);
 	build_take_sizes(&row, definition);
 	if (store_build_update(b->fleet->store, &row, e) < 0) {
 		store_build_fini(&row);
 		return -1;
 	}
 	x = build_enqueue(b, &row);
+	json_decref(x->definition);
+	x->definition = json_deep_copy(definition);
 	x->secrets = json_deep_copy(secrets);
 	x->force = force;
 	return 0;

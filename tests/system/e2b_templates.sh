@@ -201,6 +201,18 @@ what_is_not_a_build_is_rejected() {
 	refused 400 PATCH "/templates/$template" '{"public":1}'
 }
 
+credentials_of_a_registry_are_not_stored() {
+	request private
+	secret=pass-word-$$
+	api POST "/v2/templates/$template/builds/$build" \
+		"{\"fromImage\":\"registry.nowhere.test/x:1\",\"fromImageRegistry\":{\"type\":\"registry\",\"username\":\"name\",\"password\":\"$secret\"}}"
+	is "$code" 202 "$body"
+	soon has_ended
+	is "$(get '[.status, .reason.step] | @csv')" '"error","base"' "$body"
+	lacks "$body" "$secret"
+	if grep -rlaF "$secret" "$state" "$work/serve.log" >found; then fail "in $(cat found)"; fi
+}
+
 another_team_sees_and_changes_nothing_that_is_not_public() {
 	build shared '[]'
 	is "$(get .status)" ready "$body"
