@@ -711,9 +711,10 @@ static int image_make_box(struct image_pull *p, struct err *e)
 	char metadata[160];
 	struct box *b;
 
-	/* "install": no client may use the box, as that of an installation of packages. */
-	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"image\",\"%s\":\"0\"}",
-		 BOX_EPHEMERAL, BOX_INSTALL, BOX_REGISTRIES);
+	/* BOX_INSTALL: no client may use it. BOX_BUILD: the next server ends it. */
+	snprintf(metadata, sizeof(metadata),
+		 "{\"%s\":\"1\",\"%s\":\"image\",\"%s\":\"image\",\"%s\":\"0\"}", BOX_EPHEMERAL,
+		 BOX_INSTALL, BOX_BUILD, BOX_REGISTRIES);
 	/* The archive, what skopeo unpacks of it, and the layout. */
 	want.limits.disk_bytes = p->conf->bytes_most * (p->archive >= 0 ? 3 : 1);
 	want.limits.disk_files = 10000;

@@ -2,8 +2,9 @@
 serves until its stdin ends. The first part of a name decides what happens:
   denied  401        busy  429        missing  404        half  the middle of a blob is the end
   digest  a blob with other bytes     arch  for another processor     secret  needs tester:s3cret-word
+  slow  a blob is sent when FOLDER/go exists; FOLDER/asked shows that it was requested
   anything else: an image of the hostile layer with that name"""
-import base64, gzip, http.server, io, json, os, socketserver, sys, tarfile, threading
+import base64, gzip, http.server, io, json, os, socketserver, sys, tarfile, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import image
@@ -110,6 +111,10 @@ class Registry(http.server.BaseHTTPRequestHandler):
         found = blobs.get(name.split(":")[1])
         if found is None:
             return self.error(404, "BLOB_UNKNOWN")
+        if kind == "slow" and image.digest(found) == layer:
+            open(sys.argv[1] + "/asked", "w").close()
+            while not os.path.exists(sys.argv[1] + "/go"):
+                time.sleep(0.02)
         if kind == "digest" and image.digest(found) == layer:
             found = bytes([found[0]]) + found[1:-1] + bytes([found[-1] ^ 1])
         self.answer(200, found, "application/octet-stream",

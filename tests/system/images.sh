@@ -152,6 +152,40 @@ credentials_are_used_and_written_nowhere() {
 	! grep -rqs s3cret-word "$state/layers" "$state/builds" "$work/serve.log" || fail "the password is in a file"
 }
 
+# ---- processes that are killed during a pull ----
+
+boxless() { [ "$(curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n 's/^atoll_boxes //p')" = 0 ]; }
+another_server() { new=$(server_pid) && [ "$new" ] && [ "$new" != "$old" ] && api GET /v1/who && [ "$code" = 200 ]; }
+# Starts a pull that waits in the middle of a layer.
+begin_slow() {
+	rm -f "$work/go" "$work/asked"
+	api POST /v1/templates "{\"name\": \"$1\", \"force\": true, \"definition\": {\"stages\": [{\"from\": \"$bad/slow/x:1\", \"steps\": []}]}}"
+	is "$code" 202 "$body"
+	id=$(get .id)
+	soon test -e "$work/asked"
+}
+complete_slow() {
+	touch "$work/go"
+	soon_limit=120 soon build_over
+	is "$(get .state)" ready "$body"
+	soon boxless
+	is "$(ls "$state/layers" | grep -c '^new')" 0
+}
+
+a_pull_begins_again_after_its_server_was_killed() {
+	begin_slow server
+	old=$(server_pid)
+	kill -9 "$old"
+	soon another_server
+	complete_slow
+}
+
+a_pull_continues_after_the_keeper_was_killed() {
+	begin_slow keeper
+	kill -9 "$("$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)"
+	complete_slow
+}
+
 # ---- archives that must write nothing outside ----
 
 escaped() {
