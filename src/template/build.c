@@ -155,6 +155,7 @@ static void build_end(struct build *b, enum store_build_state state)
 
 	b->row.state = state;
 	b->row.ended_ns = fleet_now_ns();
+	build_forget_auth(&b->row);
 	/* A row that is gone: the template was deleted. */
 	if (store_build_update(b->all->fleet->store, &b->row, &e) < 0 && e.kind != ERR_NOT_FOUND)
 		log_error("cannot store the end of a build", LOG_S("build", b->row.id), LOG_E(&e));
@@ -239,6 +240,7 @@ static int build_write_success(struct build *b, struct err *e)
 {
 	struct store *s = b->all->fleet->store;
 
+	build_forget_auth(&b->row);
 	if (store_begin(s, e) < 0)
 		return -1;
 	if (store_build_update(s, &b->row, e) < 0 || build_set_tags(b, e) < 0)
@@ -502,6 +504,7 @@ int build_cancel(struct builds *b, const char *id, struct err *e)
 	if (row.state == STORE_BUILD_WAITING || row.state == STORE_BUILD_BUILDING) {
 		row.state = STORE_BUILD_CANCELLED;
 		row.ended_ns = fleet_now_ns();
+		build_forget_auth(&row);
 		rc = store_build_update(b->fleet->store, &row, e);
 	} else {
 		rc = err_set(e, ERR_CONFLICT, "build %s has ended already: its state is %s", id,

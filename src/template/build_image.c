@@ -129,3 +129,21 @@ void build_pull_free(struct build_pull *p)
 	own_close_fd(&p->archive);
 	free(p);
 }
+
+void build_forget_auth(struct store_build *row)
+{
+	json_t *doc = json_loads(row->definition, 0, NULL), *stage;
+	int any = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(doc, "stages"), i, stage) any |=
+		json_object_del(stage, "auth") == 0;
+	if (any) {
+		explicit_bzero(row->definition, strlen(row->definition));
+		free(row->definition);
+		row->definition = json_dumps(doc, JSON_COMPACT);
+		if (!row->definition)
+			abort();
+	}
+	json_decref(doc);
+}

@@ -214,6 +214,8 @@ void build_from_image(struct build *b, const char *reference, const json_t *auth
 void build_source_image(struct build *b, const char *reference,
 			void (*rooted)(struct build *b, const char *root));
 void build_pull_free(struct build_pull *p);
+/* Removes the credentials of registries from its definition: it will not be built again. */
+void build_forget_auth(struct store_build *row);
 
 /* ---- build_collect.c ---- */
 void build_collect_begin(struct builds *b);

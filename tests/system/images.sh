@@ -149,6 +149,7 @@ credentials_are_used_and_written_nowhere() {
 	build secret "$bad/secret/x:1" '{"username": "tester", "password": "s3cret-word"}'
 	is "$result" ready "$why $log"
 	lacks "$log" s3cret-word
+	is "$(sqlite3 "$state/server/atoll.db" "SELECT count(*) FROM builds WHERE definition LIKE '%tester%'")" 0
 	! grep -rqs s3cret-word "$state/layers" "$state/builds" "$work/serve.log" || fail "the password is in a file"
 }
 
