@@ -142,6 +142,7 @@ must_check int layer_possible(const struct keeper *k, struct err *e); /* on this
 must_check int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 			   const struct layer_store_request *o, int conn, uint8_t answer,
 			   struct err *e);
+must_check int layer_may_order(const struct keeper *k, struct err *e); /* not too many at present */
 int layer_makes_root(const struct keeper *k, const char *id); /* or checks it, at present */
 /* Removes the name of a folder of layers immediately, and its content later. */
 must_check int layer_order_removal(struct keeper *k, struct client *c, const struct frame *f,

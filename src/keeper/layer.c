@@ -115,15 +115,21 @@ static int layer_do_jobs(const struct keeper *k)
 	return n;
 }
 
+int layer_may_order(const struct keeper *k, struct err *e)
+{
+	if (layer_do_jobs(k) < JOBS_MOST)
+		return 0;
+	return err_set(e, ERR_LIMIT, "%d layers are being made or removed already", JOBS_MOST);
+}
+
 int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 		const struct layer_store_request *o, int conn, uint8_t answer, struct err *e)
 {
 	struct layer_job *j;
 	int sock;
 
-	if (layer_do_jobs(k) >= JOBS_MOST)
-		return err_set(e, ERR_LIMIT, "%d layers are being made or removed already",
-			       JOBS_MOST);
+	if (layer_may_order(k, e) < 0)
+		return -1;
 	sock = layer_store_ask(k->host.layer_store, o, conn, e);
 	if (sock < 0)
 		return -1;
@@ -221,9 +227,13 @@ int layer_order_removal(struct keeper *k, struct client *c, const struct frame *
 			struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_REMOVE };
+	char id[ID_LEN + 1];
 
-	snprintf(o.id, sizeof(o.id), "drop.%.64s",
-		 strrchr(name, '.') ? strrchr(name, '.') + 1 : name);
+	/* A random name: a layer of the same name may have been made and deleted before, and its
+	 * removal may be in progress. */
+	if (layer_may_order(k, e) < 0 || id_new(id, e) < 0)
+		return -1;
+	snprintf(o.id, sizeof(o.id), "drop.%s", id);
 	if (renameat(k->host.layers_dir, name, k->host.layers_dir, o.id) < 0)
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", name)
 				       : err_sys(e, "layer %.12s", name);

@@ -76,6 +76,8 @@ static int root_drop(struct keeper *k, struct client *c, const struct wire_root 
 		return err_set(e, ERR_CONFLICT, "root %.12s is used by box %s", w->id, box);
 	if (layer_makes_root(k, w->id))
 		return err_set(e, ERR_CONFLICT, "root %.12s is being made or checked", w->id);
+	if (layer_may_order(k, e) < 0)
+		return -1;
 	if (unlinkat(k->host.roots_dir, w->id, 0) < 0)
 		return err_sys(e, "root %.12s", w->id);
 	was_merged = r->merged;

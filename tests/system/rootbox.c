@@ -421,6 +421,63 @@ TEST(a_merged_root_over_base_keeps_its_deletions)
 	keeper_sync_close(&k);
 }
 
+TEST(a_layer_is_deleted_also_while_an_earlier_one_of_its_name_is_being_removed)
+{
+	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID], command[500];
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK(layer("mkdir srv && echo x >srv/f", NULL, id) == 0);
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE, 1, (const char *[]){ id }, root) == 0);
+	snprintf(command, sizeof(command), "cd %s/layers && mkdir -p drop.%s/x drop.%s/x",
+		 state_dir, id, root);
+	CHECK_INT(system(command), 0);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	CHECK_INT(drop_layer(k.fd, id), WIRE_DONE);
+	snprintf(command, sizeof(command), "cd %s/layers && rm -r drop.%s drop.%s", state_dir, id,
+		 root);
+	CHECK_INT(system(command), 0);
+	keeper_sync_close(&k);
+}
+
+/* More requests at once than the store serves: those that are rejected have changed nothing. */
+TEST(a_rejected_deletion_leaves_the_layer)
+{
+	enum { N = 40 };
+	static char id[N][WIRE_LAYER_ID];
+	unsigned done = 0, refused = 0;
+	struct keeper_sync k;
+	char script[64];
+	struct err e;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(script, sizeof(script), "mkdir srv && echo %u >srv/f", i);
+		CHECK(layer(script, NULL, id[i]) == 0);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		struct wire_layer w = { .head = sock_head(WIRE_LAYER_DROP, i) };
+
+		memcpy(w.id, id[i], sizeof(w.id));
+		CHECK(sock_send(k.fd, &w, sizeof(w), NULL, 0, NULL, 0, &e) == 0);
+	}
+	for (unsigned i = 0; i < N; i++)
+		if (receive(k.fd) == WIRE_DONE) {
+			id[GOT(frame)->ref][0] = 0;
+			done++;
+		} else {
+			CHECK(is_error(GOT(frame)->type, ERR_LIMIT, "already"));
+			refused++;
+		}
+	CHECK_INT(done + refused, N);
+	for (unsigned i = 0; i < N; i++)
+		if (id[i][0])
+			CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
 TEST(a_merged_tree_without_its_root_is_removed_by_the_next_keeper)
 {
 	char id[WIRE_LAYER_ID], root[WIRE_LAYER_ID], command[400], path[300];
