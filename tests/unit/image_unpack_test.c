@@ -337,6 +337,31 @@ TEST(the_diff_id_is_the_hash_of_the_archive_without_compression)
 	end();
 }
 
+TEST(an_archive_may_be_compressed_with_zstd)
+{
+	auto_buf struct buf packed = { 0 };
+	uint32_t size, block;
+
+	NEED_ROOT;
+	begin();
+	add_file("a", "hello");
+	add_end();
+	/* A frame with one block that is stored as it is. */
+	size = (uint32_t)tar.len;
+	block = size << 3 | 1;
+	buf_add(&packed, "\x28\xb5\x2f\xfd\xa0", 5);
+	for (unsigned i = 0; i < 4; i++)
+		buf_putc(&packed, (char)(size >> 8 * i));
+	for (unsigned i = 0; i < 3; i++)
+		buf_putc(&packed, (char)(block >> 8 * i));
+	buf_add(&packed, tar.p, tar.len);
+	CHECK_INT(unpack_bytes(packed.p, packed.len), 0);
+	CHECK_STR(content("in/a"), "hello");
+	CHECK_INT(unpack_bytes(packed.p, packed.len - 1), -1);
+	CHECK_INT(unpack_bytes(packed.p, 12), -1);
+	end();
+}
+
 TEST(names_are_bytes)
 {
 	NEED_ROOT;
