@@ -6,7 +6,8 @@ const os = require('node:os');
 const path = require('node:path');
 const { rejects } = require('./harness.js');
 
-const applies = ({ sdk, plain }) => plain && typeof sdk.Template === 'function' && typeof sdk.Template.assignTags === 'function';
+// Once: with the newer release, which reports the line of each failed step.
+const applies = ({ folder, plain }) => plain && path.basename(folder) === 'now';
 
 let names = 0;
 const fresh = (what) => `t-${what}-${process.pid}-${names++}`;
