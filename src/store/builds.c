@@ -219,7 +219,8 @@ int store_layer_forget(struct store *s, const char *id, struct err *e)
 	return sql_run(&q, e);
 }
 
-int store_layer_unused(struct store *s, unsigned skip, struct store_layer *out, struct err *e)
+int store_layer_unused(struct store *s, int64_t before_ns, unsigned skip, struct store_layer *out,
+		       struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT id, is_root, bytes, used_ns FROM template_layers AS l"
@@ -227,8 +228,10 @@ int store_layer_unused(struct store *s, unsigned skip, struct store_layer *out, 
 		       " AND NOT EXISTS (SELECT 1 FROM build_cache WHERE layer = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM builds WHERE"
 		       "  state IN ('waiting', 'building', 'ready') AND instr(progress, l.id) > 0)"
+		       " AND used_ns < ?"
 		       " ORDER BY is_root DESC, used_ns, id LIMIT 1 OFFSET ?");
 
+	sql_i64(&q, before_ns);
 	sql_i64(&q, skip);
 	if (sql_one(&q, "layer", "to spare", e) < 0)
 		return -1;

@@ -61,10 +61,10 @@ struct store_layer {
 };
 must_check int store_layer_put(struct store *s, const struct store_layer *l, struct err *e);
 must_check int store_layer_forget(struct store *s, const char *id, struct err *e);
-/* The one unused for longest that no build and no cache row names, roots first, after skipping this
- * many. ERR_NOT_FOUND: no more. */
-must_check int store_layer_unused(struct store *s, unsigned skip, struct store_layer *out,
-				  struct err *e);
+/* The one unused for longest that no build and no cache row names, and that was made or found before
+ * this time; roots first, after skipping this many. ERR_NOT_FOUND: no more. */
+must_check int store_layer_unused(struct store *s, int64_t before_ns, unsigned skip,
+				  struct store_layer *out, struct err *e);
 
 /* ---- the cache: key of a step -> layer ---- */
 must_check int store_cache_put(struct store *s, const char *team, const char *key,

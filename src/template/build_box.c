@@ -565,21 +565,27 @@ static void build_on_layer(void *ctx, const struct frame *f, size_t len, int *fd
 	b->layered(b, row.id, l->files);
 }
 
-void build_make_layer_then(struct build *b,
-			   void (*made)(struct build *b, const char *layer, uint64_t files))
+void build_make_layer_of(struct build *b, const char *box,
+			 void (*made)(struct build *b, const char *layer, uint64_t files))
 {
 	struct wire_layer_make ask = { .head = sock_head(WIRE_LAYER_MAKE, 0),
 				       .bytes_most = b->all->conf.disk_bytes,
 				       .files_most = BUILD_FILES };
 
 	ask.head.flags = WIRE_LAYER_UPPER;
-	snprintf(ask.box, sizeof(ask.box), "%s", b->box.id);
+	snprintf(ask.box, sizeof(ask.box), "%s", box);
 	b->layered = made;
+	b->asking = keeper_client_request(&b->all->fleet->keeper, &ask, sizeof(ask), WIRE_LAYER,
+					  build_on_layer, b);
+}
+
+void build_make_layer_then(struct build *b,
+			   void (*made)(struct build *b, const char *layer, uint64_t files))
+{
 	if (b->box.has_files)
 		file_client_close(&b->box.files);
 	b->box.has_files = 0;
-	b->asking = keeper_client_request(&b->all->fleet->keeper, &ask, sizeof(ask), WIRE_LAYER,
-					  build_on_layer, b);
+	build_make_layer_of(b, b->box.id, made);
 }
 
 static void build_step_layered(struct build *b, const char *layer, uint64_t files)

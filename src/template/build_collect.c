@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-	COLLECT_MS = 500, /* after a box has ended */
+	COLLECT_MS = 500,        /* after a box has ended */
+	COLLECT_MOST_MS = 60000, /* the next attempt for those in use: after twice the time */
 	COUNT_MS = 1000,
 	BUILDS_KEPT = 5,  /* of a template: ready ones without a tag ... */
 	FAILED_KEPT = 20, /* ... and those that failed or were cancelled */
@@ -95,6 +96,9 @@ void build_expire(struct builds *b, const char *template)
 }
 
 /* ---- layers and roots ---- */
+
+static void builds_drop_next(struct builds *b);
+
 static void builds_dropped(void *ctx, const struct frame *f, size_t len, int *fd,
 			   const struct err *e)
 {
@@ -107,23 +111,41 @@ static void builds_dropped(void *ctx, const struct frame *f, size_t len, int *fd
 	if ((!f && e->kind != ERR_NOT_FOUND) ||
 	    store_layer_forget(b->fleet->store, b->dropped.id, &own) < 0)
 		b->drop_skip++; /* a box or a root uses it */
-	builds_collect(b);
+	builds_drop_next(b);
 }
 
 /* While a build runs, layers and roots that it has just made are named by no row. */
-void builds_collect(struct builds *b)
+static int64_t builds_oldest_ns(const struct builds *b)
+{
+	int64_t oldest = fleet_now_ns();
+
+	for (const struct build *x = b->list; x; x = x->next)
+		if (x->running && x->row.started_ns < oldest)
+			oldest = x->row.started_ns;
+	return oldest;
+}
+
+/* Some are in use: by a box that runs, or by one that is just being destroyed. */
+static void builds_collect_later(struct builds *b)
+{
+	b->drop_left = b->drop_skip > 0;
+	b->drop_skip = 0;
+	if (b->drop_left && !timer_pending(&b->collect)) {
+		b->collect_ms =
+			b->collect_ms * 2 < COLLECT_MOST_MS ? b->collect_ms * 2 : COLLECT_MOST_MS;
+		timer_set(&b->collect, b->collect_ms);
+	}
+}
+
+static void builds_drop_next(struct builds *b)
 {
 	struct wire_root root = { .head.type = WIRE_ROOT_DROP };
 	struct wire_layer layer = { .head.type = WIRE_LAYER_DROP };
 	struct err e;
 
-	if (b->dropping || b->running)
-		return;
-	if ((b->conf.cache_bytes &&
-	     store_cache_trim(b->fleet->store, b->conf.cache_bytes, &e) < 0) ||
-	    store_layer_unused(b->fleet->store, b->drop_skip, &b->dropped, &e) < 0) {
-		b->drop_left = b->drop_skip > 0;
-		b->drop_skip = 0;
+	if (store_layer_unused(b->fleet->store, builds_oldest_ns(b), b->drop_skip, &b->dropped,
+			       &e) < 0) {
+		builds_collect_later(b);
 		return;
 	}
 	snprintf(root.id, sizeof(root.id), "%s", b->dropped.id);
@@ -135,9 +157,26 @@ void builds_collect(struct builds *b)
 						      WIRE_DONE, builds_dropped, b);
 }
 
+static void builds_collect_now(struct builds *b)
+{
+	struct err e;
+
+	if (b->dropping)
+		return;
+	if (b->conf.cache_bytes && store_cache_trim(b->fleet->store, b->conf.cache_bytes, &e) < 0)
+		log_warn("cannot shorten the cache of builds", LOG_E(&e));
+	builds_drop_next(b);
+}
+
+void builds_collect(struct builds *b)
+{
+	b->collect_ms = COLLECT_MS;
+	builds_collect_now(b);
+}
+
 static void build_collect_due(struct timer *t)
 {
-	builds_collect(loop_owner(t, struct builds, collect));
+	builds_collect_now(loop_owner(t, struct builds, collect));
 }
 
 /* The last box of a deleted template may have ended. */
@@ -147,8 +186,10 @@ static void build_collect_event(struct fleet_subscriber *x, const struct store_e
 	struct builds *b = loop_owner(x, struct builds, events);
 
 	(void)data;
-	if (b->drop_left && !strcmp(ev->type, "box.ended") && !timer_pending(&b->collect))
-		timer_set(&b->collect, COLLECT_MS);
+	if (!b->drop_left || strcmp(ev->type, "box.ended") != 0)
+		return;
+	b->drop_left = 0; /* once: further boxes must not delay it */
+	timer_set(&b->collect, COLLECT_MS);
 }
 
 void build_collect_begin(struct builds *b)

@@ -47,6 +47,7 @@ struct builds {
 	struct keeper_call *dropping;
 	struct store_layer dropped;
 	unsigned drop_skip;
+	uint64_t collect_ms;
 	int drop_left; /* boxes use some that no template names any longer */
 	int restored;
 };
@@ -138,8 +139,9 @@ void build_succeed(struct build *b); /* row is complete; tags are set; freed */
 void build_notify(struct build *b);  /* its log has grown */
 
 /* ---- build_steps.c ---- */
-void build_continue(struct build *b);       /* with the step that progress names */
-json_t *build_stage(const struct build *b); /* state of the stage in progress */
+void build_continue(struct build *b);                     /* with the step that progress names */
+json_t *build_stage(const struct build *b);               /* state of the stage in progress */
+json_t *build_stage_new(const struct build *b, int base); /* without layers */
 void build_stage_set(struct build *b, json_t *take_state);
 json_t *build_stage_at(const struct build *b, unsigned stage); /* NULL: not begun */
 const char *build_text(const json_t *doc, const char *name);   /* "" if absent */
@@ -173,6 +175,9 @@ must_check int build_find_user(const struct build *b, const char *who, struct bu
 void build_run(struct build *b);
 /* The written files of b->box as a layer, then build_step_done(). */
 void build_make_layer(struct build *b);
+/* The same of any box. */
+void build_make_layer_of(struct build *b, const char *box,
+			 void (*made)(struct build *b, const char *layer, uint64_t files));
 void build_make_layer_then(struct build *b,
 			   void (*made)(struct build *b, const char *layer, uint64_t files));
 /* NAME=value of the stage, for exec_spec.env; to be freed with build_env_free(). */
@@ -184,6 +189,9 @@ const char *build_cause(const struct build *b, const json_t *record, char *out, 
 /* ---- build_copy.c ---- */
 void build_copy_begin(struct build *b); /* the box is open, the users are read */
 void build_copy_free(struct build_copy *c);
+
+/* ---- build_from_box.c ---- */
+void build_from_box(struct build *b, const char *id_or_name);
 
 /* ---- build_users.c ---- */
 void build_user_step(struct build *b);    /* USER of an E2B build: creates it if it is missing */

@@ -82,7 +82,7 @@ void build_stage_set(struct build *b, json_t *take_state)
 }
 
 /* E2B's builds begin as `user`, which base has. */
-static json_t *build_stage_new(const struct build *b, int base)
+json_t *build_stage_new(const struct build *b, int base)
 {
 	int user = base && json_is_true(json_object_get(b->definition, "e2b"));
 
@@ -142,7 +142,9 @@ static int build_stage_begin(struct build *b)
 		build_fail_err(b, &e);
 		return 1;
 	}
-	if (!strncmp(from, "archive:", 8))
+	if (!strncmp(from, "box:", 4))
+		build_from_box(b, from + 4);
+	else if (!strncmp(from, "archive:", 8))
 		build_from_archive(b, from + 8, json_is_true(json_object_get(doc, "base")));
 	else
 		build_from_image(b, from, json_object_get(doc, "auth"));

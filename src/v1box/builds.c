@@ -22,6 +22,8 @@ const struct field v1_templates_create_fields[] = {
 	{ "source", FIELD_ANY, 0, 0, 0,
 	  "or texts of build files: {files: {path: text}, file, args, target, archive, manifest, folder}",
 	  NULL },
+	{ "from_box", FIELD_TEXT, 0, 0, STORE_NAME,
+	  "or a box: its files become the template; its programs end", NULL },
 	{ "secrets", FIELD_MAP, 0, 0, 64, "values for steps with `secrets`; stored nowhere", NULL },
 	{ "force", FIELD_BOOL, 0, 0, 0, "use nothing of the cache", NULL },
 	{ 0 },
@@ -83,21 +85,42 @@ static void v1_builds_start_shipped(struct call *c, const struct shipped_templat
 	json_decref(definition);
 }
 
+static void v1_builds_start_box(struct call *c, const char *box)
+{
+	json_t *definition;
+	char from[STORE_NAME + 8];
+
+	if (!fleet_named(&c->api->fleet, c->who.team, box)) {
+		call_no_box(c, box);
+		return;
+	}
+	snprintf(from, sizeof(from), "box:%s", box);
+	definition = json_pack("{s:[{s:s}]}", "stages", "from", from);
+	v1_builds_start(c, "", definition);
+	json_decref(definition);
+}
+
 void v1_templates_create(struct call *c)
 {
 	const json_t *definition = call_get(c, "definition"), *source = call_get(c, "source");
 	const struct shipped_template *t = shipped_template_find(call_text(c, "name", ""));
+	const char *box = call_text(c, "from_box", NULL);
 	struct source found;
 
+	if (!definition && !source && box) {
+		v1_builds_start_box(c, box);
+		return;
+	}
 	if (!definition && !source && t) {
 		v1_builds_start_shipped(c, t);
 		return;
 	}
 	if (!definition == !source) {
-		call_error(c, 400, "invalid",
-			   "send either definition or source, or the name of a template that comes "
-			   "with the server",
-			   NULL, NULL);
+		call_error(
+			c, 400, "invalid",
+			"send either definition, source or from_box, or the name of a template that comes "
+			"with the server",
+			NULL, NULL);
 		return;
 	}
 	if (definition) {

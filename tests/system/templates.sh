@@ -224,7 +224,7 @@ a_failure_names_step_line_and_output() {
 
 limits_of_a_step_are_named() {
 	fails limits '[{"type": "RUN", "args": ["sleep 1000"]}]'
-	has "$(get .reason.message)" "took longer than 2 s (templates.step_timeout)"
+	has "$(get .reason.message)" "took longer than 4 s (templates.step_timeout)"
 	fails limits '[{"type": "RUN", "args": ["head -c 200000000 /dev/zero >/srv/big"]}]'
 	has "$(get .reason.message)" "the disk of the build box is full: 64 MiB (templates.build_disk)"
 }
@@ -321,6 +321,38 @@ teams_see_their_own_and_public_templates() {
 	key=$mine
 }
 
+a_box_becomes_a_template() {
+	make origin '[{"type": "RUN", "args": ["echo one >/srv/one"]}]'
+	new_box '{"template": "origin"}'
+	run 'echo two >/home/user/two; mkdir -p .config; chmod 700 .config'
+	api POST /v1/templates "{\"name\": \"grown\", \"from_box\": \"$box\"}"
+	is "$code" 202 "$body"
+	build=$(get .id)
+	soon ended
+	is "$(get .state)" ready "$body"
+	api DELETE "/v1/boxes/$box"
+	new_box '{"template": "grown"}'
+	run 'cat /srv/one two; stat -c "%a %u" .config two'
+	is "$out" "$(printf 'one\ntwo\n700 1000\n644 1000')"
+	api DELETE "/v1/boxes/$box"
+	api POST /v1/templates '{"name": "grown", "from_box": "nosuch"}'
+	is "$code" 404 "$body"
+}
+
+two_builds_of_one_template_run_at_the_same_time() {
+	begin both '[{"type": "ENV", "args": ["V", "1"]}, {"type": "RUN", "args": ["sleep 0.7; echo 1 >/srv/v"]}]'
+	one=$build
+	begin both '[{"type": "ENV", "args": ["V", "2"]}, {"type": "RUN", "args": ["echo 2 >/srv/v"]}]'
+	two=$build
+	soon ended
+	is "$(get .state)" ready "$body"
+	build=$one
+	soon ended
+	is "$(get .state)" ready "$body"
+	api GET /v1/templates/both
+	is "$(get .tags.default)" "$two" "the tag names the build that was created last: $body"
+}
+
 tags_name_builds() {
 	make tagged '[{"type": "ENV", "args": ["V", "1"]}]'
 	one=$build
@@ -351,11 +383,11 @@ the_start_command_is_tried_and_runs_in_every_box() {
 	fails server '[]' base '{"start": "echo leaving; exit 4", "port": 8765}'
 	has "$(get .reason.message)" "exited with status 4 before it was ready"
 	fails server '[]' base '{"start": "sleep 1000", "ready": "false"}'
-	has "$(get .reason.message)" "not ready after 2 s (templates.ready_timeout): the ready command did not succeed: false"
+	has "$(get .reason.message)" "not ready after 5 s (templates.ready_timeout): the ready command did not succeed: false"
 	make server '[]' base '{"start": "sleep 1; touch /tmp/done; sleep 1000", "ready": "test -e /tmp/done"}'
 }
 listens() { api GET "/v1/boxes/$box/ports/8765" && [ "$(get .listening)" = true ]; }
 
-ATOLL_TEMPLATES_STEP_TIMEOUT=2s ATOLL_TEMPLATES_BUILD_DISK=64M ATOLL_TEMPLATES_READY_TIMEOUT=2s
+ATOLL_TEMPLATES_STEP_TIMEOUT=4s ATOLL_TEMPLATES_BUILD_DISK=64M ATOLL_TEMPLATES_READY_TIMEOUT=5s
 export ATOLL_TEMPLATES_STEP_TIMEOUT ATOLL_TEMPLATES_BUILD_DISK ATOLL_TEMPLATES_READY_TIMEOUT
 run_daemon_tests
