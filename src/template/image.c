@@ -407,15 +407,6 @@ static void image_files_data(struct file_client *c, const char *bytes, size_t n)
 		image_file_read(p);
 }
 
-static void image_files_entry(struct file_client *c, const struct wire_entry *entry,
-			      const char *name, size_t n)
-{
-	(void)c;
-	(void)entry;
-	(void)name;
-	(void)n;
-}
-
 /* ---- skopeo ---- */
 
 static void image_start(struct image_pull *p);
@@ -671,7 +662,6 @@ static void image_files_failed(struct file_client *c, const struct err *e)
 static void image_box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	static const struct file_client_events on = { .ready = image_files_ready,
-						      .entry = image_files_entry,
 						      .data = image_files_data,
 						      .done = image_files_done,
 						      .failed = image_files_failed };
