@@ -149,7 +149,7 @@ static void build_close(struct build *b)
 	builds_collect(all);
 }
 
-static void build_end(struct build *b, enum store_build_state state)
+void build_end(struct build *b, enum store_build_state state)
 {
 	struct err e;
 
@@ -511,27 +511,6 @@ int build_cancel(struct builds *b, const char *id, struct err *e)
 			     store_build_state_name(row.state));
 	}
 	store_build_fini(&row);
-	return rc;
-}
-
-int template_delete(struct builds *b, const char *template, struct err *e)
-{
-	struct store_builds rows = { 0 };
-	int rc;
-
-	if (store_build_list(b->fleet->store, NULL, template, STORE_PAGE_MAX, &rows, e) < 0)
-		return -1;
-	rc = store_template_remove(b->fleet->store, template, e);
-	for (unsigned i = 0; rc == 0 && i < rows.n; i++) {
-		struct build *x = build_lookup(b, rows.v[i].id);
-
-		if (x)
-			build_end(x, STORE_BUILD_CANCELLED);
-		build_log_remove(b, rows.v[i].id);
-	}
-	store_builds_fini(&rows);
-	if (rc == 0)
-		builds_collect(b);
 	return rc;
 }
 

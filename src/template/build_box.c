@@ -79,13 +79,18 @@ void build_root(struct build *b, const json_t *stage, int merge,
 		rooted(b, "");
 		return;
 	}
+	if (n > WIRE_ROOT_LAYERS) {
+		build_fail(b, "%zu layers are too many, at most %d: join RUN steps with &&", n,
+			   WIRE_ROOT_LAYERS);
+		return;
+	}
 	ask = calloc(1, sizeof(*ask));
 	if (!ask)
 		abort();
 	ask->head = sock_head(WIRE_ROOT_MAKE, 0);
 	ask->head.flags = (uint16_t)((merge ? WIRE_ROOT_MERGE : 0) | (base ? WIRE_ROOT_BASE : 0));
 	ask->nlayers = (uint32_t)n;
-	for (size_t i = 0; i < n && i < WIRE_ROOT_LAYERS; i++)
+	for (size_t i = 0; i < n; i++)
 		snprintf(ask->layer[n - 1 - i], sizeof(ask->layer[0]), "%s",
 			 json_string_value(json_array_get(layers, i)));
 	b->rooted = rooted;
@@ -343,30 +348,6 @@ int build_find_user(const struct build *b, const char *who, struct build_user *o
 			       who, found.uid, found.gid, WIRE_OWNER_MAX);
 	*out = found;
 	return 0;
-}
-
-/* ---- variables ---- */
-
-const char **build_env(const json_t *stage)
-{
-	json_t *env = json_object_get(stage, "env"), *args = json_object_get(stage, "args"), *v;
-	const char **all = calloc(json_object_size(env) + json_object_size(args) + 1, sizeof(*all));
-	const char *name;
-	size_t n = 0;
-
-	if (!all)
-		abort();
-	json_object_foreach(args, name, v) if (!json_object_get(env, name)) all[n++] =
-		buf_text("%s=%s", name, json_string_value(v));
-	json_object_foreach(env, name, v) all[n++] = buf_text("%s=%s", name, json_string_value(v));
-	return all;
-}
-
-void build_env_free(const char **env)
-{
-	for (size_t i = 0; env && env[i]; i++)
-		free((char *)env[i]);
-	free(env);
 }
 
 /* ---- the command ---- */

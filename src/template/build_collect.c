@@ -95,6 +95,27 @@ void build_expire(struct builds *b, const char *template)
 	store_tags_fini(&tags);
 }
 
+int template_delete(struct builds *b, const char *template, struct err *e)
+{
+	struct store_builds rows = { 0 };
+	int rc;
+
+	if (store_build_list(b->fleet->store, NULL, template, STORE_PAGE_MAX, &rows, e) < 0)
+		return -1;
+	rc = store_template_remove(b->fleet->store, template, e);
+	for (unsigned i = 0; rc == 0 && i < rows.n; i++) {
+		struct build *x = build_lookup(b, rows.v[i].id);
+
+		if (x)
+			build_end(x, STORE_BUILD_CANCELLED);
+		build_log_remove(b, rows.v[i].id);
+	}
+	store_builds_fini(&rows);
+	if (rc == 0)
+		builds_collect(b);
+	return rc;
+}
+
 /* ---- layers and roots ---- */
 
 static void builds_drop_next(struct builds *b);

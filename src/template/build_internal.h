@@ -135,6 +135,7 @@ must_check int build_save(struct build *b);
 /* Ends with an error; message is for clients. The build is freed. */
 void build_fail(struct build *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void build_fail_err(struct build *b, const struct err *e);
+void build_end(struct build *b, enum store_build_state state); /* writes the row; freed */
 void build_succeed(struct build *b); /* row is complete; tags are set; freed */
 void build_notify(struct build *b);  /* its log has grown */
 
@@ -154,6 +155,9 @@ void build_workdir(const json_t *stage, const char *path, struct buf *out);
 void build_step_done(struct build *b, const char *layer);
 /* On top of the others. A root has no layer twice: of two equal ones the upper one decides. */
 void build_add_layer(json_t *layers, const char *layer);
+/* NAME=value of the stage, for exec_spec.env; to be freed with build_env_free(). */
+const char **build_env(const json_t *stage);
+void build_env_free(const char **env);
 /* Count of steps of stages that the target needs. */
 unsigned build_count_steps(const json_t *definition);
 
@@ -180,9 +184,6 @@ void build_make_layer_of(struct build *b, const char *box,
 			 void (*made)(struct build *b, const char *layer, uint64_t files));
 void build_make_layer_then(struct build *b,
 			   void (*made)(struct build *b, const char *layer, uint64_t files));
-/* NAME=value of the stage, for exec_spec.env; to be freed with build_env_free(). */
-const char **build_env(const json_t *stage);
-void build_env_free(const char **env);
 /* Why a program ended, for people: "ran out of memory", ... ; NULL: it exited with 0. */
 const char *build_cause(const struct build *b, const json_t *record, char *out, size_t size);
 

@@ -151,6 +151,30 @@ static int build_stage_begin(struct build *b)
 	return 1;
 }
 
+/* ---- variables ---- */
+
+const char **build_env(const json_t *stage)
+{
+	json_t *env = json_object_get(stage, "env"), *args = json_object_get(stage, "args"), *v;
+	const char **all = calloc(json_object_size(env) + json_object_size(args) + 1, sizeof(*all));
+	const char *name;
+	size_t n = 0;
+
+	if (!all)
+		abort();
+	json_object_foreach(args, name, v) if (!json_object_get(env, name)) all[n++] =
+		buf_text("%s=%s", name, json_string_value(v));
+	json_object_foreach(env, name, v) all[n++] = buf_text("%s=%s", name, json_string_value(v));
+	return all;
+}
+
+void build_env_free(const char **env)
+{
+	for (size_t i = 0; env && env[i]; i++)
+		free((char *)env[i]);
+	free(env);
+}
+
 /* ---- words ---- */
 
 static const char *build_variable(void *ctx, const char *name)

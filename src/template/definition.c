@@ -274,9 +274,10 @@ static int definition_check_stage(const json_t *stage, unsigned index, unsigned 
 	if (definition_check_fields(definition_stage_fields, stage, where, e) < 0)
 		return -1;
 	if (!*definition_text(stage, "from"))
-		return err_set(e, ERR_INVALID,
-			       "%s.from: needs base, scratch, a stage, template:NAME, upload:HASH or an image",
-			       where);
+		return err_set(
+			e, ERR_INVALID,
+			"%s.from: needs base, scratch, a stage, template:NAME, box:ID, upload:HASH or an image",
+			where);
 	if (all && !json_is_array(all))
 		return err_set(e, ERR_INVALID, "%s.steps: must be an array", where);
 	*steps += (unsigned)json_array_size(all);

@@ -81,7 +81,7 @@ const struct api_route v1_routes[] = {
 	{ "DELETE", "/v1/templates/{template}", NEED_EDITOR, v1_templates_delete, "delete a template with its builds; boxes of it continue", .group = "templates", .action = "template.delete" },
 	{ "PUT", "/v1/templates/{template}/tags/{tag}", NEED_EDITOR, v1_templates_tag, "point a tag to a ready build", v1_templates_tag_fields, .group = "templates", .action = "template.tag" },
 	{ "DELETE", "/v1/templates/{template}/tags/{tag}", NEED_EDITOR, v1_templates_untag, "delete a tag; the build stays", .group = "templates", .action = "template.tag" },
-	{ "POST", "/v1/templates/{template}/check", NEED_EDITOR, v1_templates_check, "verify that the files of a template are unchanged", .group = "templates" },
+	{ "POST", "/v1/templates/{template}/check", NEED_EDITOR, v1_templates_check, "verify that the files of a template are unchanged", .group = "templates", .action = "template.check" },
 	{ "GET", "/v1/templates/{template}/export", NEED_EDITOR, v1_templates_export, "get a template as one file, for another machine", .group = "templates" },
 	{ "PUT", "/v1/templates/uploads/{hash}", NEED_EDITOR, v1_templates_upload, "upload an archive (tar, tar.gz) that COPY steps name by this hash", STREAM, .group = "templates", .action = "template.upload" },
 	{ "GET", "/v1/builds", NEED_VIEWER, v1_builds_list, "list builds of templates, newest first", .query = v1_builds_list_query, .group = "templates" },

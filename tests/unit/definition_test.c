@@ -56,8 +56,9 @@ TEST(errors_name_the_place)
 		  "port: must be a number from 0 to 65535");
 	CHECK_STR(judged("{\"stages\": [{\"from\": \"base\"}], \"target\": 1}"),
 		  "target: there is no stage 1");
-	CHECK_STR(judged("{\"stages\": [{\"from\": \"\"}]}"),
-		  "stages[0].from: needs base, scratch, a stage, template:NAME or an image");
+	CHECK_STR(
+		judged("{\"stages\": [{\"from\": \"\"}]}"),
+		"stages[0].from: needs base, scratch, a stage, template:NAME, box:ID, upload:HASH or an image");
 	CHECK_STR(judged_step("1"), "stages[0].steps[0]: must be an object");
 	CHECK_STR(judged_step("{\"type\": \"RUN\", \"args\": \"x\"}"),
 		  "stages[0].steps[0].args: must be an array of at most 256 texts");
