@@ -15,6 +15,9 @@
 enum {
 	WAY_TRIES = 200,
 	WAY_WAIT_MS = 25,
+	ROOM_WAIT_MS = 100,
+	ROOM_WAIT_MOST_MS = 2000,
+	ROOM_LIMIT_MS = 60000,
 	LIFETIME_EXTRA_MS = 600 * 1000, /* for the layer */
 };
 
@@ -139,20 +142,31 @@ static void build_box_way(struct timer *t)
 		build_box_files(x);
 }
 
+/* The space of a box is free again when the box has been destroyed, which takes longer than a short step. A box that
+ * was refused counts as well until then, so attempts become rarer. */
+static void build_box_refused(struct build_box *x, const struct err *e)
+{
+	if (e->kind != ERR_LIMIT || loop_now_ms() >= x->give_up_ms) {
+		build_fail_err(x->build, e);
+		return;
+	}
+	timer_set(&x->again, x->room_ms);
+	x->room_ms = x->room_ms * 2 < ROOM_WAIT_MOST_MS ? x->room_ms * 2 : ROOM_WAIT_MOST_MS;
+}
+
 static void build_box_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct build_box *x = loop_owner(w, struct build_box, made);
 
 	if (e) {
-		build_fail_err(x->build, e);
+		build_box_refused(x, e);
 		return;
 	}
 	snprintf(x->id, sizeof(x->id), "%s", b->row.id);
 	build_box_way(&x->way);
 }
 
-void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
-		    uint64_t lifetime_ms, void (*ready)(struct build_box *x))
+static void build_box_create(struct build_box *x)
 {
 	struct builds *all = x->build->all;
 	const struct fleet_conf *conf = &all->fleet->conf;
@@ -161,28 +175,48 @@ void build_box_open(struct build_box *x, const char *root, int network, uint64_t
 	struct box *b;
 	struct err e;
 
-	build_box_close(x);
-	x->ready = ready;
-	x->tries = 0;
-	timer_init(&x->way, all->fleet->loop, build_box_way);
 	snprintf(metadata, sizeof(metadata), "{\"%s\":\"1\",\"%s\":\"build\",\"%s\":\"%s\"}",
 		 BOX_EPHEMERAL, BOX_INSTALL, BOX_BUILD, x->build->row.id);
-	if (disk_bytes) {
-		want.limits.disk_bytes = disk_bytes;
+	if (x->disk_bytes) {
+		want.limits.disk_bytes = x->disk_bytes;
 		want.limits.disk_files = BUILD_FILES;
 	}
 	want.limits.mem_bytes = all->conf.mem_bytes;
 	want.limits.cpu_milli = all->conf.cpu_milli;
 	bounds_lower(&conf->most, &want.limits);
 	want.row.metadata = metadata;
-	want.row.network = network ? (char *)all->conf.hosts : NULL;
-	want.row.lifetime_ms = lifetime_ms + LIFETIME_EXTRA_MS;
+	want.row.network = x->network ? (char *)all->conf.hosts : NULL;
+	want.row.lifetime_ms = x->lifetime_ms + LIFETIME_EXTRA_MS;
 	snprintf(want.row.team, sizeof(want.row.team), "%s", x->build->row.team);
 	snprintf(want.row.template, sizeof(want.row.template), "build");
-	snprintf(want.root, sizeof(want.root), "%s", root);
+	snprintf(want.root, sizeof(want.root), "%s", x->root);
 	x->made.done = build_box_made;
 	if (box_create(all->fleet, &want, &x->made, &b, &e) < 0)
-		build_fail_err(x->build, &e);
+		build_box_refused(x, &e);
+}
+
+static void build_box_again(struct timer *t)
+{
+	build_box_create(loop_owner(t, struct build_box, again));
+}
+
+void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
+		    uint64_t lifetime_ms, void (*ready)(struct build_box *x))
+{
+	struct loop *loop = x->build->all->fleet->loop;
+
+	build_box_close(x);
+	x->ready = ready;
+	x->tries = 0;
+	timer_init(&x->way, loop, build_box_way);
+	timer_init(&x->again, loop, build_box_again);
+	x->give_up_ms = loop_now_ms() + ROOM_LIMIT_MS;
+	x->room_ms = ROOM_WAIT_MS;
+	snprintf(x->root, sizeof(x->root), "%s", root);
+	x->network = network;
+	x->disk_bytes = disk_bytes;
+	x->lifetime_ms = lifetime_ms;
+	build_box_create(x);
 }
 
 void build_box_close(struct build_box *x)
@@ -196,6 +230,7 @@ void build_box_close(struct build_box *x)
 		box_end(x->made.box, CAUSE_OPERATOR, NULL); /* as soon as it exists */
 	box_wait_cancel(&x->made);
 	timer_fini(&x->way);
+	timer_fini(&x->again);
 	if (b)
 		box_end(b, CAUSE_EXIT, NULL);
 	x->id[0] = 0;

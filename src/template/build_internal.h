@@ -64,6 +64,12 @@ struct build_box {
 	struct box_wait made;
 	struct timer way; /* waits for the egress endpoint */
 	unsigned tries;
+	/* what is wanted, for another attempt while the host has no room: earlier boxes are being destroyed */
+	struct timer again;
+	uint64_t give_up_ms, room_ms;
+	char root[STORE_HASH + 1];
+	int network;
+	uint64_t disk_bytes, lifetime_ms;
 	struct file_client files;
 	int has_files;
 	void (*ready)(struct build_box *x); /* created, its file worker answers */
