@@ -26,7 +26,8 @@ a_folder_is_built_and_boxes_start_from_it() {
 	is "$out" "hi there
 hi
 /srv" "$err"
-	atoll rm --force b1
+	atoll rm b1
+	is "$status" 0 "$err"
 	atoll run --template first:v1 -- cat /var/lib/built
 	is "$out" "hi there" "$err"
 	echo 'print(open("/var/lib/built").read().strip(), 6 * 7)' >x.py
