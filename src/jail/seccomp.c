@@ -199,6 +199,7 @@ static const uint32_t actions[] = {
 	[SECCOMP_NOOP] = SECCOMP_RET_ERRNO | 0,
 	[SECCOMP_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
 	[SECCOMP_REFUSED] = SECCOMP_RET_ERRNO | EPERM,
+	[SECCOMP_NO_PROTOCOL] = SECCOMP_RET_ERRNO | EPROTONOSUPPORT,
 };
 
 static unsigned add_rules(struct seccomp_program *p, const struct argument_rule *r, unsigned n,

@@ -30,6 +30,7 @@ enum seccomp_verdict {
 	SECCOMP_NOOP,        /* does nothing and reports success */
 	SECCOMP_ENOSYS,      /* libc then uses the older call */
 	SECCOMP_REFUSED,     /* EPERM */
+	SECCOMP_NO_PROTOCOL, /* EPROTONOSUPPORT, as a kernel without it: EPERM is a fault to callers */
 };
 struct seccomp_row {
 	const char *call;

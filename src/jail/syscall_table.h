@@ -288,6 +288,7 @@ static const struct argument_rule {
 	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_UDP)),
 	ALLOW_IF("socket", ARG(0, AF_INET6), TYPE(SOCK_DGRAM), ARG(2, IPPROTO_ICMPV6)),
 	ALLOW_IF("socket", ARG(0, AF_NETLINK), ARG(2, NETLINK_ROUTE)),
+	{ "socket", { ARG(0, AF_NETLINK), ARG(2, NETLINK_AUDIT) }, SECCOMP_NO_PROTOCOL, 0 }, /* useradd ends at EPERM */
 	ALLOW_IF("socketpair", ARG(0, AF_UNIX)),
 	ALLOW_IF("clone", BITS(0, NAMESPACES, 0)),
 	/* 0 is a regular file, too. The kernel takes the mode as 16 bits. */

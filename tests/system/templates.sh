@@ -353,6 +353,17 @@ two_builds_of_one_template_run_at_the_same_time() {
 	is "$(get .tags.default)" "$two" "the tag names the build that was created last: $body"
 }
 
+programs_run_as_the_user_of_the_template() {
+	command -v useradd >/dev/null || skip "no useradd"
+	make users '[{"type": "RUN", "args": ["useradd -u 1234 -m app && echo hi >/srv/x"]}, {"type": "USER", "args": ["app"]}, {"type": "RUN", "args": ["id -un >~/who"]}]'
+	new_box '{"template": "users"}'
+	run 'id -u; id -un; pwd; cat who; echo $HOME; stat -c %U who'
+	is "$out" "$(printf '1234\napp\n/home/app\napp\n/home/app\napp')"
+	api DELETE "/v1/boxes/$box"
+	api POST /v1/run '{"template": "users", "language": "python", "code": "import os; print(open(\"/srv/x\").read().strip(), os.getuid())"}'
+	is "$(get .stdout)" "hi 1234" "$body"
+}
+
 tags_name_builds() {
 	make tagged '[{"type": "ENV", "args": ["V", "1"]}]'
 	one=$build

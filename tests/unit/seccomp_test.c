@@ -341,7 +341,8 @@ static const int protocols[] = { 0,
 static int socket_as_promised(int family, int type, int protocol, long rubbish)
 {
 	long fd = syscall(SYS_socket, family | rubbish, type | rubbish, protocol | rubbish);
-	int refused = fd < 0 && errno == EPERM;
+	int audit = family == AF_NETLINK && protocol == NETLINK_AUDIT;
+	int refused = fd < 0 && errno == (audit ? EPROTONOSUPPORT : EPERM);
 
 	if (fd >= 0)
 		close((int)fd);
