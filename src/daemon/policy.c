@@ -156,7 +156,7 @@ static void policy_seccomp(struct policy_page *p)
 	static const char *const verdicts[] = {
 		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
 		[SECCOMP_NOOP] = "does nothing", [SECCOMP_ENOSYS] = "not there",
-		[SECCOMP_REFUSED] = "refused",	 [SECCOMP_NO_PROTOCOL] = "not there",
+		[SECCOMP_REFUSED] = "refused",   [SECCOMP_NO_PROTOCOL] = "not there",
 	};
 
 	for (unsigned i = 0; i < seccomp_nrows; i++)
