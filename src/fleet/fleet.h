@@ -143,6 +143,7 @@ struct fleet {
 	struct fleet_team *teams[FLEET_TEAM_SLOTS];
 	unsigned count;
 	unsigned ending; /* of them: being deleted by the keeper */
+	unsigned spares; /* of them: wait with a running server (v1run/fragment_spare.h) */
 	struct fleet_figures figures;
 	struct fleet_subscriber *subscribers;
 	unsigned idle_ports;      /* port_conn.c: open connections to ports, without a request */

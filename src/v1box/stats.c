@@ -241,8 +241,9 @@ static void host_known(struct call *c, const struct wire_info *a)
 {
 	struct sysinfo s = { .mem_unit = 1 };
 	double load = 1.0 / (1 << SI_LOAD_SHIFT);
-	json_t *doc = json_pack("{s:i, s:i}", "boxes", (int)c->api->fleet.count, "running",
-				(int)stats_running(&c->api->fleet));
+	json_t *doc =
+		json_pack("{s:i, s:i, s:i}", "boxes", (int)c->api->fleet.count, "spares",
+			  (int)c->api->fleet.spares, "running", (int)stats_running(&c->api->fleet));
 
 	if (sysinfo(&s) == 0) {
 		json_object_set_new(doc, "cpus", json_integer(get_nprocs()));

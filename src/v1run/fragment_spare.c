@@ -51,6 +51,7 @@ static void fragment_spare_free(struct fragment_spare *s)
 		at = &(*at)->next;
 	*at = s->next;
 	s->api->spares->count--;
+	s->api->fleet.spares -= (unsigned)s->ready;
 	box_wait_cancel(&s->made);
 	if (s->probing)
 		port_probe_stop(&s->probe);
@@ -96,6 +97,7 @@ static void fragment_spare_answered(struct port_probe *p, struct box *b)
 		return;
 	}
 	s->ready = 1;
+	s->api->fleet.spares++;
 	timer_set(&s->limit, FRAGMENT_SPARE_LIFE_MS);
 }
 

@@ -1,0 +1,22 @@
+#!/bin/sh
+# web_templates.sh: builds the web templates that come with the server from the registry that npm of this machine uses, uses them as a
+# chat front end does, and looks at the pages in a browser. As root. WEB_TEMPLATES="vue-developer" builds only that one.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+TMPDIR=$(mktemp -d) ATOLL=${ATOLL:-$top/build/atoll} libs=$top/tests/system
+export TMPDIR ATOLL libs
+chmod 711 "$TMPDIR"
+status=0
+(
+	. "$libs/ui.lib"
+	. "$libs/registry.lib"
+	mkfifo "$work/mirror.in"
+	node "$top/ui/test/npm_mirror.mjs" "$(npm config get registry)" <"$work/mirror.in" >"$work/mirror.port" &
+	exec 7>"$work/mirror.in"
+	soon grep -q port= "$work/mirror.port"
+	eval "$(cat "$work/mirror.port")"
+	export ATOLL_NPM_REGISTRY="http://registry.test:$port/" ATOLL_EGRESS_INTERNAL="registry.test:$port"
+	run_journeys web_templates.mjs
+) || status=$?
+rm -rf "$TMPDIR"
+exit $status
