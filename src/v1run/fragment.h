@@ -3,7 +3,8 @@
 #pragma once
 #include "api/api.h"
 
-#define FRAGMENT_APP "app" /* tag of the server that a fragment with a port starts */
+#define FRAGMENT_START "start" /* tag of the start command of a template: fleet/box_create.c */
+#define FRAGMENT_APP "app"     /* tag of the server that a fragment with a port starts */
 
 extern const struct field fragment_fields[], fragment_request_fields[];
 

@@ -1,11 +1,13 @@
 /* fragment_server.c - see fragment_server.h. */
 #include "v1run/fragment_server.h"
 #include "v1box/ports.h"
+#include "v1run/fragment.h"
 #include "v1run/fragment_spare.h"
 #include "v1run/port_probe.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "record/changes.h"
+#include "fleet/exec.h"
 #include "fleet/exec_reader.h"
 
 #include <stdio.h>
@@ -164,6 +166,13 @@ static void fragment_server_late(struct timer *t)
 		 "listen on the port in $PORT? More time: timeout_ms",
 		 s->port, (unsigned long long)s->patience_ms);
 	fragment_server_fail(s, "server_not_ready", why, json_object());
+}
+
+struct exec *fragment_server_find(const struct box *b)
+{
+	struct exec *r = exec_by_tag(b, FRAGMENT_APP);
+
+	return r ? r : exec_by_tag(b, FRAGMENT_START);
 }
 
 void fragment_server_await(struct call *c, const struct exec *r)

@@ -4,6 +4,7 @@
 #include "v1box/box_spec.h"
 #include "v1box/ports.h"
 #include "v1run/fragment.h"
+#include "v1run/fragment_server.h"
 #include "v1run/port_probe.h"
 
 #include <stdio.h>
@@ -88,7 +89,7 @@ static void fragment_spare_late(struct timer *t)
 static void fragment_spare_answered(struct port_probe *p, struct box *b)
 {
 	struct fragment_spare *s = loop_owner(p, struct fragment_spare, probe);
-	const struct exec *r = exec_by_tag(b, FRAGMENT_APP);
+	const struct exec *r = fragment_server_find(b);
 	struct err e;
 
 	s->probing = 0;
@@ -119,7 +120,7 @@ static void fragment_spare_made(struct box_wait *w, struct box *b, const struct 
 	}
 	snprintf(port, sizeof(port), "PORT=%u", s->port);
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
-	if (exec_launch(b, &want, NULL, &r, &e) < 0) {
+	if (!fragment_server_find(b) && exec_launch(b, &want, NULL, &r, &e) < 0) {
 		fragment_spare_end(s);
 		return;
 	}
@@ -210,7 +211,7 @@ struct box *fragment_spare_take(struct call *c, const struct box_spec *want)
 		next = s->next;
 		if (!s->ready || !fragment_spare_matches(s, c, want))
 			continue;
-		if (!b || b->state != BOX_RUNNING || !exec_by_tag(b, FRAGMENT_APP) ||
+		if (!b || b->state != BOX_RUNNING || !fragment_server_find(b) ||
 		    fragment_spare_adopt(b, want, &e) < 0) {
 			fragment_spare_end(s);
 			continue;

@@ -209,7 +209,7 @@ static void fragments_on_updated(struct call *c, json_t *take_record)
 {
 	const char *id = json_string_value(json_object_get(take_record, "box"));
 	struct box *b = id ? fleet_find(&c->api->fleet, id) : NULL;
-	struct exec *server = b ? exec_by_tag(b, FRAGMENT_APP) : NULL;
+	struct exec *server = b ? fragment_server_find(b) : NULL;
 
 	if (json_integer_value(json_object_get(take_record, "status")) != 0 || !b) {
 		tell_results(c, take_record);
@@ -240,9 +240,11 @@ static int fragments_is_server(const struct call *c, const struct box *b, const 
 	const json_t *last = json_array_get(r->command, json_array_size(r->command) - 1);
 	char server[ID_LEN + 1];
 
-	return json_is_true(call_get(c, "reload")) &&
-	       ports_server(b, (uint16_t)call_int(c, "port", 0), server) &&
-	       !strcmp(server, r->id) && json_equal(last, call_get(c, "command"));
+	if (!json_is_true(call_get(c, "reload")) || !json_equal(last, call_get(c, "command")))
+		return 0;
+	return !strcmp(r->tag, FRAGMENT_START) || /* it has one port */
+	       (ports_server(b, (uint16_t)call_int(c, "port", 0), server) &&
+		!strcmp(server, r->id));
 }
 
 static void fragments_start(struct fragment_run *s)
@@ -275,8 +277,7 @@ static void fragments_on_old_exit(struct exec_wait *w, json_t *record)
 /* Two servers cannot use the same port: kills the previous one first. */
 static void fragments_settle(struct fragment_run *s, struct box *b)
 {
-	struct exec *old =
-		json_object_get(s->call->body, "port") ? exec_by_tag(b, FRAGMENT_APP) : NULL;
+	struct exec *old = json_object_get(s->call->body, "port") ? fragment_server_find(b) : NULL;
 
 	call_hold(s->call, b);
 	snprintf(s->box, sizeof(s->box), "%s", b->row.id);
