@@ -53,7 +53,8 @@ struct box_spec {
 	unsigned nmounts;
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */
 	unsigned nlayers;
-	char root[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
+	char root
+		[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
 };
 
 enum { BOX_UID = 1000 }; /* id and group of the user that every box has */

@@ -29,7 +29,7 @@ struct exec_spec {                            /* borrowed for the call */
 	uint32_t wall_ms;
 	uint16_t rows, cols; /* pty */
 	int pty, stdin_open, root;
-	int has_ids;       /* as uid and gid, ids of the box; else as root or as the box's user */
+	int has_ids; /* as uid and gid, ids of the box; else as root or as the box's user */
 	uint16_t uid, gid;
 	int channel; /* its descriptor 3 is a channel to the server: exec_channel_send(); stream 2
 		      * has its answers */

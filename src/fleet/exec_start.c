@@ -211,9 +211,9 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 		.credit = read ? EXEC_READER_WINDOW : 0,
 		.flags = (uint16_t)(WIRE_START_NOTIFY | (want->pty ? WIRE_START_PTY : 0) |
 				    (want->stdin_open ? WIRE_START_STDIN : 0) |
-				    (root  ? WIRE_START_ROOT
+				    (root                                        ? WIRE_START_ROOT
 				     : ids && (uid != BOX_UID || gid != BOX_UID) ? WIRE_START_IDS
-					   : 0) |
+										 : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
 				    (want->warm && !b->user.set ? WIRE_START_WARM : 0) |
 				    (want->lone ? WIRE_START_LEADER_ONLY : 0) |
