@@ -10,7 +10,7 @@ struct builtin_template {
 	const char *language; /* /api/sandbox: language of code whose file name does not show it */
 	const char *start;    /* /api/sandbox: command that serves the port; NULL: the program
 			       * itself serves it */
-	int cells; /* /api/sandbox: code is executed as a cell, with state, results and plots */
+	int cells;   /* /api/sandbox: code is executed as a cell, with state, results and plots */
 	int reloads; /* /api/sandbox: the server of `start` reads changed files by itself */
 };
 

@@ -82,17 +82,18 @@ void info_daemon(struct call *c)
 
 	call_json(
 		c, 200,
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:o}",
-			  "version", ATOLL_VERSION, "who", c->who.id, "team", c->who.team, "role",
-			  store_role_name(c->who.role), "box", c->who.box, "templates", "base",
-			  "languages", info_languages(), "limits", "lifetime_ms",
-			  (json_int_t)conf->lifetime_ms, "max_lifetime_ms",
-			  (json_int_t)conf->lifetime_max_ms, "json_bytes",
-			  (json_int_t)c->api->conf.json_max, "upload_bytes",
-			  (json_int_t)c->api->conf.upload_max, "template_bytes",
-			  (json_int_t)build_upload_most(c->api->builds), "usage",
-			  c->who.box[0] ? json_object() : quota_json(c->api, c->who.team),
-			  "started", json_time((uint64_t)c->api->started_ns)));
+		json_pack(
+			"{s:s, s:s, s:s, s:s, s:s, s:[s], s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:o}",
+			"version", ATOLL_VERSION, "who", c->who.id, "team", c->who.team, "role",
+			store_role_name(c->who.role), "box", c->who.box, "templates", "base",
+			"languages", info_languages(), "limits", "lifetime_ms",
+			(json_int_t)conf->lifetime_ms, "max_lifetime_ms",
+			(json_int_t)conf->lifetime_max_ms, "json_bytes",
+			(json_int_t)c->api->conf.json_max, "upload_bytes",
+			(json_int_t)c->api->conf.upload_max, "template_bytes",
+			(json_int_t)build_upload_most(c->api->builds), "usage",
+			c->who.box[0] ? json_object() : quota_json(c->api, c->who.team), "started",
+			json_time((uint64_t)c->api->started_ns)));
 }
 
 /* ---- Prometheus ---- */
