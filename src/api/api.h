@@ -15,6 +15,7 @@
 struct api_conf {
 	/* clang-format off */
 	uint64_t json_max, upload_max; /* bytes of a body */
+	uint64_t template_max;         /* bytes of an archive for a template */
 	const char *const *hosts;      /* accepted Host names, in addition to those of loopback;
 				        * NULL-terminated */
 	const char *const *previews;   /* names below which boxes are reached; none: hosts */

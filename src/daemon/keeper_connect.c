@@ -54,7 +54,7 @@ static enum verdict connect_greet(int fd)
 		connect_patience(fd, GLANCE_MS);
 		if (keeper_sync_greet(&k, &about, &e) == 0) {
 			connect_patience(fd, 0);
-			if (about.head.flags & WIRE_INFO_CAPTURE)
+			if ((about.head.flags & WIRE_INFO_ALL) == WIRE_INFO_ALL)
 				return GOOD;
 			break; /* it would close the connection at a request that it does not know */
 		}

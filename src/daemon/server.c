@@ -527,7 +527,6 @@ static struct builds_conf builds_settings(const struct server_start *s, const st
 		.mem_bytes = config_number(c, CONFIG_TEMPLATES_MEM),
 		.cpu_milli = (uint32_t)config_number(c, CONFIG_TEMPLATES_CPU),
 		.cache_bytes = config_number(c, CONFIG_TEMPLATES_CACHE),
-		.upload_bytes = config_number(c, CONFIG_TEMPLATES_UPLOAD),
 		.hosts = build_hosts(c, &f->packages.install),
 		.image = image_settings(s),
 	};
@@ -541,6 +540,7 @@ static struct api_conf api_settings(const struct server_start *s)
 	return (struct api_conf){
 		.json_max = config_number(c, CONFIG_MAX_JSON),
 		.upload_max = upload,
+		.template_max = config_number(c, CONFIG_TEMPLATES_UPLOAD),
 		.hosts = config_list(c, CONFIG_DOMAIN),
 		.previews = config_list(c, CONFIG_PREVIEW_DOMAIN),
 		.port = first_port(s),

@@ -198,6 +198,6 @@ void template_upload_put(struct call *c)
 	c->drop = upload_left;
 	c->req->on_body = upload_bytes;
 	c->req->on_body_end = upload_end;
-	http_want_body(c->req, HTTP_BODY_STREAM, build_upload_most(c->api->builds));
+	http_want_body(c->req, HTTP_BODY_STREAM, c->api->conf.template_max);
 	http_body_rate(c->req, HTTP_BODY_RATE);
 }

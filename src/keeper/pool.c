@@ -325,7 +325,7 @@ void pool_about(const struct keeper *k, uint32_t ref, struct wire_info *out)
 		.waiting = builder_waiting(k->builder),
 		.waiting_most = WAITING_MOST,
 	};
-	out->head.flags = WIRE_INFO_CAPTURE;
+	out->head.flags = WIRE_INFO_ALL;
 }
 
 void pool_filled(struct keeper *k)

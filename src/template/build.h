@@ -23,7 +23,7 @@ struct builds_conf {
 	uint64_t disk_bytes;        /* of a build box */
 	uint64_t mem_bytes;
 	uint32_t cpu_milli;
-	uint64_t cache_bytes, upload_bytes; /* of all teams together; upload_bytes per archive */
+	uint64_t cache_bytes; /* of all teams together */
 	const char *hosts; /* JSON array of rules: what build boxes may reach; NULL: nothing */
 	struct image_conf image; /* FROM an image */
 };
@@ -93,5 +93,4 @@ must_check int build_upload_open(struct builds *b, struct build_upload *out, str
 must_check int build_upload_finish(struct builds *b, struct build_upload *u, const char *team,
 				   const char *hash, struct err *e);
 void build_upload_drop(struct builds *b, struct build_upload *u);
-uint64_t build_upload_most(const struct builds *b); /* bytes of one */
 int build_upload_exists(struct builds *b, const char *team, const char *hash);

@@ -299,11 +299,6 @@ int build_upload_finish(struct builds *b, struct build_upload *u, const char *te
 	return 0;
 }
 
-uint64_t build_upload_most(const struct builds *b)
-{
-	return b->conf.upload_bytes;
-}
-
 int build_upload_exists(struct builds *b, const char *team, const char *hash)
 {
 	struct store_upload row;

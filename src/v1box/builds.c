@@ -186,7 +186,7 @@ void v1_templates_upload(struct call *c)
 {
 	struct v1_upload *u = call_alloc(c, sizeof(*u));
 	const char *hash = call_param(c, 0);
-	uint64_t most = build_upload_most(c->api->builds);
+	uint64_t most = c->api->conf.template_max;
 	struct err e;
 
 	if (!*hash || strlen(hash) > STORE_HASH ||

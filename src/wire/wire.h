@@ -335,7 +335,11 @@ struct wire_counters { /* counters of the kernel, read from outside the box; ~0:
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
-enum { WIRE_INFO_CAPTURE = 1 << 0 }; /* flags of INFO_REPLY: this keeper knows CAPTURE */
+enum {                             /* flags of INFO_REPLY: what this keeper knows */
+       WIRE_INFO_CAPTURE = 1 << 0, /* CAPTURE */
+       WIRE_INFO_ROOTS = 1 << 1,   /* CREATE with a root, and the requests for roots */
+       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS,
+};
 
 struct wire_info {
 	struct frame head;

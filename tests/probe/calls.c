@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/keyctl.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <pty.h>
 #include <signal.h>
@@ -204,7 +205,9 @@ static int open_socket(const char *arg)
 		n[i] = strtoul(end, &end, 0);
 	if (syscall(SYS_socket, n[3] << 32 | n[0], n[3] << 32 | n[1], n[3] << 32 | n[2]) >= 0)
 		return 0;
-	return errno == EPERM ? -1 : 0;
+	/* For audit the filter answers as a kernel without it does. */
+	return errno == (n[0] == AF_NETLINK && n[2] == NETLINK_AUDIT ? EPROTONOSUPPORT : EPERM) ? -1
+												: 0;
 }
 
 static int core_limit(const char *arg)

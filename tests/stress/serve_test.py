@@ -582,7 +582,7 @@ class Timed:
         if doc["cause"] != why:
             out.append("box %s: cause %s, wanted %s" % (self.box, doc["cause"], why))
         lived = moment(doc["ended"]) - moment(doc["created"])
-        if lived < self.ms / 1000:
+        if lived < self.ms / 1000 - 0.001:  # times have milliseconds, rounded down
             out.append("box %s: %s after %.3f s, asked for %.3f" % (self.box, why, lived,
                                                                     self.ms / 1000))
         if self.field == "lifetime_ms":
