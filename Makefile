@@ -46,6 +46,9 @@ bench-ui: build ## how quick the web UI is on loopback, and what Lighthouse find
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
 
+journeys: build ## the browser tests that ./check leaves out (needs root, chromium; six minutes)
+	@tests/run -b build -j 2 $$(tests/journeys)
+
 templates: build ## build the web templates from npm, use them and render their pages (needs root, chromium, npm; minutes)
 	@ui/test/web_templates.sh
 
@@ -81,4 +84,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui templates screenshots fuzz tenant chaos soak install uninstall check-clean format clean
+.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui journeys templates screenshots fuzz tenant chaos soak install uninstall check-clean format clean
