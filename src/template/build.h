@@ -24,7 +24,7 @@ struct builds_conf {
 	uint64_t mem_bytes;
 	uint32_t cpu_milli;
 	uint64_t cache_bytes; /* of all teams together */
-	const char *hosts; /* JSON array of rules: what build boxes may reach; NULL: nothing */
+	const char *hosts;    /* JSON array of rules: what build boxes may reach; NULL: nothing */
 	struct image_conf image; /* FROM an image */
 };
 
