@@ -377,7 +377,8 @@ const struct command command_template = {
 		 "rename NAME NEW | alias NAME ALIAS... | check NAME | export NAME[:TAG] FILE | import FILE",
 	.summary = "build and manage what boxes start from",
 	.notes = "build takes the first of these files of DIR: atoll.toml with [template], e2b.toml, Dockerfile,\n"
-		 "e2b.Dockerfile, .devcontainer/devcontainer.json, .devcontainer.json. Files that .atollignore,\n"
+		 "e2b.Dockerfile, .devcontainer/devcontainer.json, .devcontainer.json. A DIR that does not exist may be\n"
+		 "the name of a template that comes with the server: atoll template build node. Files that .atollignore,\n"
 		 ".dockerignore or .e2bignore names are not sent. It prints the log to stderr and the name for\n"
 		 "--template to stdout, with --quiet the id of the build. Ctrl-C asks whether to cancel the build.\n"
 		 "It exits 1 if the build fails, with step, line and command. BUILD is an id, or the name of a\n"

@@ -187,16 +187,51 @@ static json_t *template_folder_name(const char *folder)
 	return text;
 }
 
+/* What the flags say about the build, whatever it is made of. */
+static void template_options(struct template_job *j)
+{
+	const struct args *a = j->a;
+	json_t *tags = json_array();
+
+	if (args_has(a, TEMPLATE_NAME))
+		json_object_set_new(j->body, "name", json_string(args_text(a, TEMPLATE_NAME, "")));
+	if (args_has(a, TEMPLATE_FORCE))
+		json_object_set_new(j->body, "force", json_true());
+	for (unsigned i = 0; i < a->ngiven; i++)
+		if (a->given[i].flag == TEMPLATE_TAG)
+			json_array_append_new(tags, json_string(a->given[i].text));
+	if (json_array_size(tags))
+		json_object_set(j->body, "tags", tags);
+	json_decref(tags);
+}
+
+/* A word that is no folder may name a template that comes with the server. 1: so it is, and body has its request. */
+static int template_shipped(struct template_job *j)
+{
+	auto_free char *path = api_client_path("/v1/templates/%s", j->folder);
+	struct cli_error before = j->r->error;
+	json_t *doc = strchr(j->folder, '/') ? NULL : api_client_json(j->r, "GET", path, NULL);
+	int is = json_is_true(json_object_get(doc, "shipped"));
+
+	json_decref(doc);
+	j->r->error = before;
+	if (is) {
+		j->body = json_pack("{s:s}", "name", j->folder);
+		template_options(j);
+	}
+	return is;
+}
+
 static int template_describe(struct template_job *j)
 {
 	const struct args *a = j->a;
 	const char *file = args_text(a, TEMPLATE_FILE, NULL);
-	json_t *source = json_object(), *args = json_object(), *tags = json_array();
+	json_t *source = json_object(), *args = json_object();
 
 	while (file && !strncmp(file, "./", 2))
 		file += 2;
 	j->files = json_object();
-	j->body = json_pack("{s:o, s:o}", "source", source, "tags", tags);
+	j->body = json_pack("{s:o}", "source", source);
 	json_object_set_new(source, "files", j->files);
 	json_object_set_new(source, "args", args);
 	json_object_set_new(source, "folder", template_folder_name(j->folder));
@@ -205,15 +240,7 @@ static int template_describe(struct template_job *j)
 	if (args_has(a, TEMPLATE_TARGET))
 		json_object_set_new(source, "target",
 				    json_string(args_text(a, TEMPLATE_TARGET, "")));
-	if (args_has(a, TEMPLATE_NAME))
-		json_object_set_new(j->body, "name", json_string(args_text(a, TEMPLATE_NAME, "")));
-	if (args_has(a, TEMPLATE_FORCE))
-		json_object_set_new(j->body, "force", json_true());
-	for (unsigned i = 0; i < a->ngiven; i++)
-		if (a->given[i].flag == TEMPLATE_TAG)
-			json_array_append_new(tags, json_string(a->given[i].text));
-	if (!json_array_size(tags))
-		json_object_del(j->body, "tags");
+	template_options(j);
 	if (template_args(j, args) || template_secrets(j))
 		return j->r->status;
 	return template_texts(j, file);
@@ -461,10 +488,12 @@ static int template_run(struct template_job *j)
 	json_t *build;
 	int status;
 
-	if (pack_open(&j->pack, j->folder, &e) < 0)
-		return template_failed(j, &e);
-	if (template_describe(j))
+	if (pack_open(&j->pack, j->folder, &e) < 0) {
+		if (e.sys != ENOENT || !template_shipped(j))
+			return template_failed(j, &e);
+	} else if (template_describe(j)) {
 		return j->r->status;
+	}
 	build = template_begin(j);
 	if (!build)
 		return j->r->status;

@@ -42,7 +42,7 @@ static int enter_cell(int dir, uint32_t uid, struct err *e)
 	if (own_root(dir, e) < 0)
 		return -1;
 	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
-		return err_sys(e, "change to the user nobody");
+		return err_sys(e, "set uid and gid to %u", uid);
 	/* After the ids have changed, because the kernel clears PDEATHSIG then. */
 	if (geteuid() != uid || getegid() != uid || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||

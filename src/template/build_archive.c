@@ -11,8 +11,8 @@ static void build_archive_unpacked(void *ctx, const struct frame *f, size_t len,
 				   const struct err *e)
 {
 	const struct wire_layer *l = (const struct wire_layer *)f;
-	struct store_layer row = { .used_ns = fleet_now_ns() };
 	struct build *b = ctx;
+	char id[WIRE_LAYER_ID];
 	struct err own;
 
 	(void)len;
@@ -24,16 +24,12 @@ static void build_archive_unpacked(void *ctx, const struct frame *f, size_t len,
 		build_fail_err(b, &own);
 		return;
 	}
-	snprintf(row.id, sizeof(row.id), "%.64s", l->id);
-	row.bytes = l->bytes;
-	if (store_layer_put(b->all->fleet->store, &row, &own) < 0) {
-		build_fail_err(b, &own);
+	if (build_keep_layer(b, l, id) < 0)
 		return;
-	}
 	build_log(b, "info", "unpacked %llu files, %llu bytes", (unsigned long long)l->files,
 		  (unsigned long long)l->bytes);
 	build_stage_set(b, json_pack("{s:b, s:[s], s:{}, s:s, s:s}", "base", b->archive_on_base,
-				     "layers", row.id, "env", "user", "", "workdir", ""));
+				     "layers", id, "env", "user", "", "workdir", ""));
 	if (build_save(b) == 0)
 		build_continue(b);
 }

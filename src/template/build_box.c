@@ -556,13 +556,26 @@ void build_run(struct build *b)
 
 /* ---- the layer ---- */
 
+int build_keep_layer(struct build *b, const struct wire_layer *l, char out[WIRE_LAYER_ID])
+{
+	struct store_layer row = { .used_ns = fleet_now_ns(), .bytes = l->bytes };
+	struct err e;
+
+	snprintf(row.id, sizeof(row.id), "%.64s", l->id);
+	if (store_layer_put(b->all->fleet->store, &row, &e) < 0) {
+		build_fail_err(b, &e);
+		return -1;
+	}
+	snprintf(out, WIRE_LAYER_ID, "%s", row.id);
+	return 0;
+}
+
 static void build_on_layer(void *ctx, const struct frame *f, size_t len, int *fd,
 			   const struct err *e)
 {
 	const struct wire_layer *l = (const struct wire_layer *)f;
-	struct store_layer row = { .used_ns = fleet_now_ns() };
 	struct build *b = ctx;
-	struct err own;
+	char id[WIRE_LAYER_ID];
 
 	(void)len;
 	(void)fd;
@@ -571,14 +584,10 @@ static void build_on_layer(void *ctx, const struct frame *f, size_t len, int *fd
 		build_fail_err(b, e);
 		return;
 	}
-	snprintf(row.id, sizeof(row.id), "%.64s", l->id);
-	row.bytes = l->bytes;
-	if (store_layer_put(b->all->fleet->store, &row, &own) < 0) {
-		build_fail_err(b, &own);
+	if (build_keep_layer(b, l, id) < 0)
 		return;
-	}
 	build_box_close(&b->box);
-	b->layered(b, row.id, l->files);
+	b->layered(b, id, l->files);
 }
 
 void build_make_layer_of(struct build *b, const char *box,

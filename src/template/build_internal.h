@@ -183,6 +183,9 @@ must_check int build_find_user(const struct build *b, const char *who, struct bu
 			       struct err *e);
 /* Runs the command of a RUN step in b->box, then makes the layer. */
 void build_run(struct build *b);
+/* Records a layer that the keeper has made; out: its id. -1: the build has failed. */
+must_check int build_keep_layer(struct build *b, const struct wire_layer *l,
+				char out[WIRE_LAYER_ID]);
 /* The written files of b->box as a layer, then build_step_done(). */
 void build_make_layer(struct build *b);
 /* The same of any box. */

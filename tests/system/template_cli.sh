@@ -161,6 +161,15 @@ a_mistake_in_the_file_is_reported_with_its_line() {
 	has "$err" "open the folder nofolder"
 }
 
+a_template_that_comes_with_the_server_is_built_by_name() {
+	command -v cc >/dev/null || skip "no C compiler"
+	atoll template build c --tag first
+	is "$status" 0 "$err"
+	is "$out" c:first
+	atoll template show c --json
+	is "$(echo "$out" | jq -r .built)" true "$out"
+}
+
 files_that_other_files_name_are_sent_too() {
 	mkdir -p ctx/docker
 	printf 'dockerfile = "docker/web.Dockerfile"\ntemplate_name = "from-e2b"\nmemory_mb = 256\n' >ctx/e2b.toml
