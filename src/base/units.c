@@ -225,3 +225,10 @@ int units_parse_field(const char *name, const char *text, uint64_t *out, struct 
 		return err_set(e, ERR_INVALID, "'%.40s' is not a number", text);
 	}
 }
+
+uint64_t units_mib_ms(uint64_t bytes, uint64_t us)
+{
+	unsigned __int128 n = (unsigned __int128)bytes * us / (UINT64_C(1048576) * 1000);
+
+	return n < INT64_MAX ? (uint64_t)n : INT64_MAX;
+}

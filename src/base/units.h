@@ -26,3 +26,6 @@ must_check int units_parse_field(const char *name, const char *text, uint64_t *o
 /* Short, with few digits; both return out. */
 const char *units_size(char out[UNITS_TEXT], uint64_t bytes); /* "256 MiB", "1.5 GiB", "12 B" */
 const char *units_time(char out[UNITS_TEXT], uint64_t us);    /* "40 ms", "2.1 s", "3 m 5 s" */
+
+/* Memory of this many bytes for this time, in MiB times ms, rounded down. */
+uint64_t units_mib_ms(uint64_t bytes, uint64_t us);

@@ -588,10 +588,57 @@ static const char templates[] =
 	"ALTER TABLE boxes ADD COLUMN root TEXT NOT NULL DEFAULT '{}' CONSTRAINT"
 	" \"root is a JSON object\" CHECK (json_valid(root) AND json_type(root) = 'object');";
 
+/* What teams use and what it costs (usage.h), by day and by box, batch and pipeline; the plan of a team; the
+ * key that started a run or created a box; which notices about budgets were sent. */
+#define USAGE_COUNTS                                                                               \
+	" runs INTEGER NOT NULL,"                                                                  \
+	" cpu_us INTEGER NOT NULL,"                                                                \
+	" memory_mib_ms INTEGER NOT NULL,"                                                         \
+	" disk_mib_s INTEGER NOT NULL,"                                                            \
+	" network_bytes INTEGER NOT NULL,"                                                         \
+	" gpu_us INTEGER NOT NULL,"                                                                \
+	" tokens_in INTEGER NOT NULL,"                                                             \
+	" tokens_out INTEGER NOT NULL,"                                                            \
+	" output_bytes INTEGER NOT NULL,"                                                          \
+	" cost_nano INTEGER NOT NULL,"
+static const char usage[] =
+	"CREATE TABLE usage_days ("
+	" day INTEGER NOT NULL,"
+	" team TEXT NOT NULL,"
+	" tag TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" template TEXT NOT NULL,"
+	" runtime TEXT NOT NULL,"
+	" currency TEXT NOT NULL," USAGE_COUNTS
+	" PRIMARY KEY (day, team, tag, key, template, runtime, currency)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TABLE usage_totals ("
+	" subject TEXT NOT NULL," /* id of a box, batch or pipeline */
+	" currency TEXT NOT NULL," USAGE_COUNTS " PRIMARY KEY (subject, currency)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TRIGGER usage_of_box AFTER DELETE ON boxes"
+	" BEGIN DELETE FROM usage_totals WHERE subject = OLD.id; END;"
+	"CREATE TRIGGER usage_of_batch AFTER DELETE ON batches"
+	" BEGIN DELETE FROM usage_totals WHERE subject = OLD.id; END;"
+	"CREATE TRIGGER usage_of_pipeline AFTER DELETE ON pipelines"
+	" BEGIN DELETE FROM usage_totals WHERE subject = OLD.id; END;"
+	"CREATE TABLE budget_notices ("
+	" team TEXT NOT NULL REFERENCES teams ON DELETE CASCADE,"
+	" period TEXT NOT NULL,"   /* day, month */
+	" since INTEGER NOT NULL," /* its first day */
+	" percent INTEGER NOT NULL,"
+	" PRIMARY KEY (team, period)"
+	") STRICT, WITHOUT ROWID;"
+	"ALTER TABLE teams ADD COLUMN plan TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE boxes ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE runs ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE runs ADD COLUMN runtime TEXT NOT NULL DEFAULT '';";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
+	usage,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -200,3 +200,12 @@ TEST(durations_are_printed_in_a_readable_unit)
 	CHECK_STR(units_time(out, 7500000000ull), "2 h 5 m");
 	CHECK(strlen(units_time(out, UINT64_MAX)) < UNITS_TEXT - 1);
 }
+
+TEST(memory_is_counted_in_mebibytes_times_milliseconds)
+{
+	CHECK_INT(units_mib_ms(1048576, 1000), 1);
+	CHECK_INT(units_mib_ms(1048576, 999), 0);
+	CHECK_INT(units_mib_ms(512 << 20, 1500000), 768000);
+	CHECK_INT(units_mib_ms(0, 1500000), 0);
+	CHECK_INT(units_mib_ms(UINT64_MAX, UINT64_MAX), INT64_MAX);
+}

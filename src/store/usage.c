@@ -1,0 +1,283 @@
+/* usage.c - see usage.h. */
+#include "store/usage.h"
+#include "base/cleanup.h"
+#include "store/sql.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNTS                                                                                     \
+	"runs, cpu_us, memory_mib_ms, disk_mib_s, network_bytes, gpu_us, tokens_in, tokens_out, "  \
+	"output_bytes, cost_nano"
+#define SUMS                                                                                       \
+	"sum(runs), sum(cpu_us), sum(memory_mib_ms), sum(disk_mib_s), sum(network_bytes), "        \
+	"sum(gpu_us), sum(tokens_in), sum(tokens_out), sum(output_bytes), sum(cost_nano)"
+/* A row does not grow beyond STORE_COST_MOST: the sum of a few such rows is still a number. */
+#define ADDED                                                                                      \
+	" runs = runs + excluded.runs, cpu_us = cpu_us + excluded.cpu_us,"                         \
+	" memory_mib_ms = memory_mib_ms + excluded.memory_mib_ms,"                                 \
+	" disk_mib_s = disk_mib_s + excluded.disk_mib_s,"                                          \
+	" network_bytes = network_bytes + excluded.network_bytes,"                                 \
+	" gpu_us = gpu_us + excluded.gpu_us, tokens_in = tokens_in + excluded.tokens_in,"          \
+	" tokens_out = tokens_out + excluded.tokens_out,"                                          \
+	" output_bytes = output_bytes + excluded.output_bytes,"                                    \
+	" cost_nano = min(cost_nano + excluded.cost_nano, 1000000000000000000)"
+
+/* ---- charging ---- */
+
+static void usage_bind(struct sql *q, const struct store_use *u)
+{
+	sql_u64(q, u->runs);
+	sql_u64(q, u->cpu_us);
+	sql_u64(q, u->memory_mib_ms);
+	sql_u64(q, u->disk_mib_s);
+	sql_u64(q, u->network_bytes);
+	sql_u64(q, u->gpu_us);
+	sql_u64(q, u->tokens_in);
+	sql_u64(q, u->tokens_out);
+	sql_u64(q, u->output_bytes);
+	sql_u64(q, u->cost_nano < STORE_COST_MOST ? u->cost_nano : STORE_COST_MOST);
+}
+
+static void usage_read(struct sql *q, struct store_use *u)
+{
+	u->runs = sql_get_u64(q);
+	u->cpu_us = sql_get_u64(q);
+	u->memory_mib_ms = sql_get_u64(q);
+	u->disk_mib_s = sql_get_u64(q);
+	u->network_bytes = sql_get_u64(q);
+	u->gpu_us = sql_get_u64(q);
+	u->tokens_in = sql_get_u64(q);
+	u->tokens_out = sql_get_u64(q);
+	u->output_bytes = sql_get_u64(q);
+	u->cost_nano = sql_get_u64(q);
+}
+
+/* 1: the team has a row with this tag today, or may have one more. */
+static int usage_tag_fits(struct store *s, const struct store_charge *c, struct err *e)
+{
+	auto_sql struct sql has =
+		sql(s, "SELECT 1 FROM usage_days WHERE day = ? AND team = ? AND tag = ? LIMIT 1");
+	auto_sql struct sql all =
+		sql(s, "SELECT count(DISTINCT tag) FROM usage_days WHERE day = ? AND team = ?");
+	int rc;
+
+	sql_i64(&has, c->day);
+	sql_text(&has, c->team);
+	sql_text(&has, c->tag);
+	rc = sql_row(&has, e);
+	if (rc)
+		return rc;
+	sql_i64(&all, c->day);
+	sql_text(&all, c->team);
+	if (sql_one(&all, "usage of", c->team, e) < 0)
+		return -1;
+	return sql_get_i64(&all) < STORE_USAGE_TAGS;
+}
+
+static int usage_add_day(struct store *s, const struct store_charge *c, const char *tag,
+			 struct err *e)
+{
+	auto_sql struct sql q = sql(
+		s,
+		"INSERT INTO usage_days (day, team, tag, key, template, runtime, currency, " COUNTS
+		") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT DO UPDATE SET" ADDED);
+
+	sql_i64(&q, c->day);
+	sql_text(&q, c->team);
+	sql_text(&q, tag);
+	sql_text(&q, c->key);
+	sql_text(&q, c->template);
+	sql_text(&q, c->runtime);
+	sql_text(&q, c->use.currency);
+	usage_bind(&q, &c->use);
+	return sql_run(&q, e);
+}
+
+static int usage_add_total(struct store *s, const struct store_charge *c, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "INSERT INTO usage_totals (subject, currency, " COUNTS
+				       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+				       " ON CONFLICT DO UPDATE SET" ADDED);
+
+	sql_text(&q, c->subject);
+	sql_text(&q, c->use.currency);
+	usage_bind(&q, &c->use);
+	return sql_run(&q, e);
+}
+
+int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e)
+{
+	int fits = 1;
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (c->tag[0] && c->tag[0] != '(')
+		fits = usage_tag_fits(s, c, e);
+	if (fits < 0 || usage_add_day(s, c, fits ? c->tag : STORE_TAG_OTHER, e) < 0 ||
+	    (c->subject[0] && usage_add_total(s, c, e) < 0))
+		return store_rollback(s);
+	return store_commit(s, e);
+}
+
+/* ---- asking ---- */
+
+int store_usage_total(struct store *s, const char *subject, const char *currency,
+		      struct store_use *out, struct err *e)
+{
+	/* A sum over nothing is NULL, which reads as 0. */
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT sum(runs), sum(cpu_us), sum(memory_mib_ms), sum(disk_mib_s), sum(network_bytes),"
+		" sum(gpu_us), sum(tokens_in), sum(tokens_out), sum(output_bytes),"
+		" sum(iif(currency = ?, cost_nano, 0)) FROM usage_totals WHERE subject = ?");
+
+	sql_text(&q, currency);
+	sql_text(&q, subject);
+	if (sql_one(&q, "usage of", subject, e) < 0)
+		return -1;
+	*out = (struct store_use){ 0 };
+	usage_read(&q, out);
+	snprintf(out->currency, sizeof(out->currency), "%s", currency);
+	return 0;
+}
+
+static const struct {
+	const char *name, *column, *order;
+} usage_by[] = {
+#define COSTLY "ORDER BY sum(cost_nano) DESC, sum(cpu_us) DESC, 1"
+	[STORE_BY_TEAM] = { "team", "u.team", COSTLY },
+	[STORE_BY_KEY] = { "key", "u.key", COSTLY },
+	[STORE_BY_TAG] = { "tag", "u.tag", COSTLY },
+	[STORE_BY_TEMPLATE] = { "template", "u.template", COSTLY },
+	[STORE_BY_RUNTIME] = { "runtime", "u.runtime", COSTLY },
+	[STORE_BY_DAY] = { "day", "u.day", "ORDER BY 1" },
+	[STORE_BY_MONTH] = { "month", "strftime('%Y-%m', u.day * 86400, 'unixepoch')",
+			     "ORDER BY 1" },
+	[STORE_BY_NOTHING] = { "nothing", "''", COSTLY },
+};
+static_assert(ARRAY_LEN(usage_by) == STORE_BY_COUNT, "a dimension without a name");
+
+const char *store_usage_by_name(enum store_usage_by by)
+{
+	return (unsigned)by < STORE_BY_COUNT ? usage_by[by].name : "unknown";
+}
+
+int store_usage_by_parse(const char *text, enum store_usage_by *out)
+{
+	for (unsigned i = 0; i < STORE_BY_NOTHING; i++)
+		if (!strcmp(text, usage_by[i].name)) {
+			*out = (enum store_usage_by)i;
+			return 0;
+		}
+	return -1;
+}
+
+/* Rows are in the order of days: with a team, each day is one range of the key. */
+static void usage_from(struct buf *text, int team)
+{
+	if (team)
+		buf_puts(text,
+			 " FROM (WITH RECURSIVE d(day) AS (VALUES (?) UNION ALL SELECT day + 1"
+			 " FROM d WHERE day < ?) SELECT day FROM d) d"
+			 " CROSS JOIN usage_days u ON u.day = d.day AND u.team = ?");
+	else
+		buf_puts(text, " FROM usage_days u WHERE u.day BETWEEN ? AND ?");
+}
+
+static void usage_read_row(struct sql *q, void *row)
+{
+	struct store_usage_row *r = row;
+
+	sql_get_text(q, r->value, sizeof(r->value));
+	sql_get_text(q, r->use.currency, sizeof(r->use.currency));
+	usage_read(q, &r->use);
+}
+
+int store_usage_list(struct store *s, const struct store_usage_filter *f,
+		     struct store_usage_rows *out, struct err *e)
+{
+	auto_buf struct buf text = { 0 };
+	struct sql_rows rows;
+
+	buf_printf(&text, "SELECT %s, u.currency, " SUMS,
+		   f->by == STORE_BY_DAY ? "strftime('%Y-%m-%d', u.day * 86400, 'unixepoch')"
+					 : usage_by[f->by].column);
+	usage_from(&text, f->team != NULL);
+	buf_printf(&text, " GROUP BY %s, u.currency %s LIMIT ?", usage_by[f->by].column,
+		   usage_by[f->by].order);
+	auto_sql struct sql q = sql(s, buf_str(&text));
+	sql_i64(&q, f->from_day);
+	sql_i64(&q, f->to_day);
+	if (f->team)
+		sql_text(&q, f->team);
+	sql_i64(&q, STORE_USAGE_MOST + 1);
+	if (sql_list(&q, STORE_USAGE_MOST, sizeof(*out->v), usage_read_row, NULL, &rows, e) < 0)
+		return -1;
+	*out = (struct store_usage_rows){ .v = rows.v, .n = rows.n, .more = rows.more };
+	return 0;
+}
+
+void store_usage_rows_fini(struct store_usage_rows *l)
+{
+	free(l->v);
+	*l = (struct store_usage_rows){ 0 };
+}
+
+int store_usage_cost(struct store *s, const char *team, const char *currency, int32_t from_day,
+		     int32_t to_day, uint64_t *out_nano, struct err *e)
+{
+	auto_buf struct buf text = { 0 };
+
+	buf_puts(&text, "SELECT sum(u.cost_nano)");
+	usage_from(&text, 1);
+	buf_puts(&text, " AND u.currency = ?");
+	auto_sql struct sql q = sql(s, buf_str(&text));
+	sql_i64(&q, from_day);
+	sql_i64(&q, to_day);
+	sql_text(&q, team);
+	sql_text(&q, currency);
+	if (sql_one(&q, "usage of", team, e) < 0)
+		return -1;
+	*out_nano = sql_get_u64(&q);
+	return 0;
+}
+
+int store_usage_retire(struct store *s, int32_t before_day, unsigned most, unsigned *out_removed,
+		       struct err *e)
+{
+	auto_sql struct sql q = sql(
+		s,
+		"DELETE FROM usage_days WHERE (day, team, tag, key, template, runtime, currency) IN"
+		" (SELECT day, team, tag, key, template, runtime, currency FROM usage_days"
+		" WHERE day < ? ORDER BY day LIMIT ?)");
+
+	sql_i64(&q, before_day);
+	sql_i64(&q, most);
+	if (sql_run(&q, e) < 0)
+		return -1;
+	*out_removed = sql_changes(&q);
+	return 0;
+}
+
+/* ---- budgets ---- */
+
+int store_budget_notice(struct store *s, const char *team, const char *period, int32_t since,
+			unsigned percent, int *out_new, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO budget_notices VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+		       " SET since = excluded.since, percent = excluded.percent"
+		       " WHERE since <> excluded.since OR percent < excluded.percent");
+
+	sql_text(&q, team);
+	sql_text(&q, period);
+	sql_i64(&q, since);
+	sql_u64(&q, percent);
+	if (sql_run(&q, e) < 0)
+		return -1;
+	*out_new = sql_changes(&q) > 0;
+	return 0;
+}

@@ -1,0 +1,96 @@
+/* usage.h - what teams have used and what it cost: one row for each day, team, tag, key, template, runtime and
+ * currency, and one for each box, batch and pipeline. Counts are integers in base units, and a cost is an
+ * integer of 10^-9 of the currency, so that sums agree to the last unit. docs/operations.md describes what is
+ * measured. */
+#pragma once
+#include "store/store.h"
+
+enum {
+	STORE_CURRENCY = 3,
+	STORE_USAGE_TAGS =
+		1000, /* of one team and day; further tags are counted as STORE_TAG_OTHER */
+	STORE_USAGE_DAYS = 400,   /* how long rows of days are kept */
+	STORE_USAGE_MOST = 10000, /* rows of an answer */
+};
+#define STORE_COST_MOST INT64_C(1000000000000000000) /* a row does not grow beyond it */
+/* Tags that are no tags of clients: none of them is a valid name. */
+#define STORE_TAG_OTHER "(other)"
+#define STORE_TAG_BOX "(box)"     /* use of a box outside of its runs */
+#define STORE_TAG_BATCH "(batch)" /* items of batches */
+#define STORE_TAG_MODEL "(model)" /* calls of language models */
+#define STORE_TAG_DISK "(disk)"   /* stored snapshots */
+
+struct store_use {
+	uint64_t runs;
+	uint64_t cpu_us;
+	uint64_t memory_mib_ms;
+	uint64_t disk_mib_s;
+	uint64_t network_bytes; /* sent */
+	uint64_t gpu_us;
+	uint64_t tokens_in, tokens_out;
+	uint64_t output_bytes;
+	uint64_t cost_nano;
+	char currency[STORE_CURRENCY + 1]; /* of cost_nano */
+};
+
+struct store_charge {
+	int32_t day; /* store_day() */
+	char team[STORE_NAME + 1], tag[STORE_NAME + 1], key[STORE_NAME + 1];
+	char template[STORE_TEMPLATE + 1];
+	char runtime[STORE_WORD + 1];
+	char subject[ID_LEN + 1]; /* the box, batch or pipeline; "": none */
+	struct store_use use;
+};
+/* Adds it to the row of its day and to the row of its subject, in one transaction. */
+must_check int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e);
+
+/* What a box, batch or pipeline has used so far, over all currencies; cost and currency are those of the
+ * currency that is given ("": none). Zeros for one that was never charged. */
+must_check int store_usage_total(struct store *s, const char *subject, const char *currency,
+				 struct store_use *out, struct err *e);
+
+enum store_usage_by {
+	STORE_BY_TEAM,
+	STORE_BY_KEY,
+	STORE_BY_TAG,
+	STORE_BY_TEMPLATE,
+	STORE_BY_RUNTIME,
+	STORE_BY_DAY,
+	STORE_BY_MONTH,
+	STORE_BY_NOTHING, /* one row for each currency */
+	STORE_BY_COUNT
+};
+const char *store_usage_by_name(enum store_usage_by by);              /* "team", ... */
+int store_usage_by_parse(const char *text, enum store_usage_by *out); /* -1: no such word */
+
+struct store_usage_filter {
+	const char *team;         /* NULL: all */
+	int32_t from_day, to_day; /* both included */
+	enum store_usage_by by;
+};
+struct store_usage_row {
+	char value[STORE_TEMPLATE +
+		   1]; /* the team, the key ...; 2026-11-18 for a day, 2026-11 for a month */
+	struct store_use use;
+};
+struct store_usage_rows {
+	struct store_usage_row *v;
+	unsigned n;
+	int more; /* beyond STORE_USAGE_MOST */
+};
+void store_usage_rows_fini(struct store_usage_rows *l);
+/* Days and months in their order, others with the highest cost first. */
+must_check int store_usage_list(struct store *s, const struct store_usage_filter *f,
+				struct store_usage_rows *out, struct err *e);
+/* The cost of a team in one currency, in these days. */
+must_check int store_usage_cost(struct store *s, const char *team, const char *currency,
+				int32_t from_day, int32_t to_day, uint64_t *out_nano,
+				struct err *e);
+/* Removes rows of days before this one, at most `most` of them. */
+must_check int store_usage_retire(struct store *s, int32_t before_day, unsigned most,
+				  unsigned *out_removed, struct err *e);
+
+/* Records that the notice for this percentage of a budget was sent. *out_new 0: it had been sent before in the
+ * same period. since: the first day of the period. */
+must_check int store_budget_notice(struct store *s, const char *team, const char *period,
+				   int32_t since, unsigned percent, int *out_new, struct err *e);
