@@ -94,9 +94,11 @@ struct endpoint {
 			  * place */
 };
 
+struct build_info;
 /* The arguments that main() passes to every command. */
 struct cli {
 	const struct command *const *commands; /* NULL-terminated */
+	const struct build_info *build;        /* for `atoll version` */
 	const char *const *layers;             /* names by bit, NULL-terminated */
 	/* Test builds: bits of the row to leave out, in the launcher's table or in init's. */
 	int (*without)(const char *row, uint64_t *launch, uint64_t *init);

@@ -5,17 +5,20 @@
  * in its table, and for addresses with a host name or TLS. See docs/architecture.md, "Two
  * executables". */
 #include "base/cleanup.h"
+#include "cli/build_info.h"
 #include "commands/dispatch.h"
 #include "daemon/command_table.h"
 #include "jail/feature.h"
 #include "daemon/config_checks.h"
 #include "daemon/endpoint.h"
 
+#include <build_stamp.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+static const struct build_info build = BUILD_STAMP;
 static const struct command *const commands[] = { COMMAND_TABLE(COMMAND_ROW, COMMAND_LEFT_OUT)
 							  NULL };
 
@@ -70,6 +73,7 @@ int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,
 			   .commands = commands,
+			   .build = &build,
 			   .layers = layer_names(),
 			   .reach = endpoint_find,
 			   .hand_over = client_hand_over };

@@ -199,5 +199,8 @@ const char *config_shown(const struct config *c, enum config_key key, char out[C
 
 int config_find(const char *name);            /* the key, or -1 */
 const char *config_nearest(const char *name); /* the most similar name, or NULL */
+/* A settings file with every row as a comment: its default, its help. */
+struct buf;
+void config_print_example(struct buf *out);
 /* The settings among the flags of a command that begins with config_flags. */
 unsigned config_from_args(const struct args *a, struct config_given *out, unsigned room);

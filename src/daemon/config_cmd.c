@@ -1,4 +1,5 @@
 /* config_cmd.c - `atoll config`: the values of the settings, and where each was set. */
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "daemon/config.h"
 #include "daemon/commands.h"
@@ -192,6 +193,18 @@ static int config_check(const struct cli *cli, const struct args *a, const struc
 	return 0;
 }
 
+/* ---- example ---- */
+
+static int config_example(const struct cli *cli, const struct args *a, const struct config *c)
+{
+	auto_buf struct buf text = { 0 };
+
+	(void)cli, (void)a, (void)c;
+	config_print_example(&text);
+	fputs(buf_str(&text), stdout);
+	return 0;
+}
+
 static const struct part {
 	const char *name;
 	unsigned least, most; /* arguments after it */
@@ -200,6 +213,7 @@ static const struct part {
 	{ "show", 0, 0, config_show },
 	{ "get", 1, 1, config_get },
 	{ "check", 0, 1, config_check },
+	{ "example", 0, 0, config_example },
 };
 
 static const struct part *find_part(const struct args *a)
@@ -221,8 +235,9 @@ static int config_config(const struct cli *cli, const struct args *a)
 	int status;
 
 	if (!part) {
-		cli_error_what(&t, "usage",
-			       "config: missing subcommand: show, get NAME or check [FILE]");
+		cli_error_what(
+			&t, "usage",
+			"config: missing subcommand: show, get NAME, check [FILE] or example");
 		cli_error_hint(&t, "list", "atoll config show");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
@@ -230,6 +245,8 @@ static int config_config(const struct cli *cli, const struct args *a)
 		src.file = a->words[1];
 		src.no_env = 1; /* the file by itself: it may be for another machine */
 	}
+	if (part->run == config_example) /* works beside a file that is invalid */
+		return config_example(cli, a, NULL);
 	if (config_load(&c, &src, &e) < 0)
 		return bad_settings(cli, &e);
 	status = part->run(cli, a, &c);
@@ -241,13 +258,15 @@ static const struct example examples[] = {
 	{ "atoll config show --origin", "print every setting and its source" },
 	{ "atoll config get serve.listen", "print one setting" },
 	{ "atoll config check /etc/atoll/config.toml", "validate a file" },
+	{ "atoll config example >/etc/atoll/config.toml",
+	  "start with a file that explains every setting" },
 	{ 0 },
 };
 
 const struct command command_config = {
 	.name = "config",
 	.group = "Machine",
-	.usage = "show | get NAME | check [FILE]",
+	.usage = "show | get NAME | check [FILE] | example",
 	.summary = "show effective settings and their source",
 	.notes =
 		"Precedence: a flag, ATOLL_* variables, atoll.toml in this folder or a folder above,\n"
@@ -255,7 +274,7 @@ const struct command command_config = {
 		"of keys are shown.",
 	.flags = flags,
 	.nflags = SETTINGS_NFLAGS,
-	.words = "show get check",
+	.words = "show get check example",
 	.max_words = 2,
 	.examples = examples,
 	.run = config_config,

@@ -3,6 +3,7 @@
  * What a command needs to know about this build is passed to it here; the commands themselves
  * are in one file each. */
 #include "base/cleanup.h"
+#include "cli/build_info.h"
 #include "commands/dispatch.h"
 #include "daemon/command_table.h"
 #include "jail/launch.h"
@@ -12,14 +13,17 @@
 #include "daemon/endpoint.h"
 #include "daemon/commands.h"
 
+#include <build_stamp.h>
 #include <string.h>
 
+static const struct build_info build = BUILD_STAMP;
 static const struct command *const commands[] = { COMMAND_TABLE(COMMAND_ROW, COMMAND_ROW) NULL };
 
 int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,
 			   .commands = commands,
+			   .build = &build,
 			   .layers = layer_names(),
 			   .without = policy_without,
 			   .reach = endpoint_find,

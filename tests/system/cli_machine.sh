@@ -11,6 +11,47 @@ version_prints_the_version() {
 	is "$("$ATOLL" version --json | cut -c1-12)" '{"version":"'
 }
 
+version_names_the_commit_and_the_build() {
+	atoll version
+	echo "$out" | grep -qE '^atoll [0-9.]+ \(commit ([0-9a-f]{12}( with changes)?|unknown)(, 20[0-9]{2}-[0-9]{2}-[0-9]{2})?, [a-z]+ [0-9.]+, [a-z0-9_]+\)$' || fail "$out"
+	is "$("${ATOLL}d" version)" "$out"
+	atoll version --json
+	is "$(json out 'sorted(d)')" "['arch', 'changed', 'commit', 'compiler', 'date', 'version']"
+	is "$(json out 'd["compiler"]')" "$("$ATOLL" version | sed 's/.*, \([a-z]* [0-9.]*\), .*/\1/')"
+}
+
+# stamp FOLDER: the header for a tree with the scripts of this one.
+stamp() { "$1/scripts/build-stamp" "$PWD/h" "gcc 1" arm && sed -n 2p h; }
+
+the_commit_of_a_build_comes_from_the_archive_or_from_git() {
+	mkdir -p tree/scripts
+	cp "$here/../../scripts/build-stamp" tree/scripts/
+	printf '$Format:%%H %%ct$\n' >tree/scripts/commit
+	unset SOURCE_DATE_EPOCH
+	# Not a checkout of its own, even if a folder above is one.
+	is "$(stamp tree)" '#define BUILD_STAMP { "", 0, "", "gcc 1", "arm" }'
+	git="git -C tree -c user.name=a -c user.email=a@example.org"
+	git init -q tree && $git add . && GIT_COMMITTER_DATE="86400 +0000" $git commit -q -m one
+	head=$($git rev-parse HEAD)
+	is "$(stamp tree)" "#define BUILD_STAMP { \"$head\", 0, \"1970-01-02T00:00:00Z\", \"gcc 1\", \"arm\" }"
+	is "$(SOURCE_DATE_EPOCH=0 stamp tree)" "#define BUILD_STAMP { \"$head\", 0, \"1970-01-01T00:00:00Z\", \"gcc 1\", \"arm\" }"
+	echo >>tree/scripts/build-stamp
+	has "$(stamp tree)" "\"$head\", 1,"
+	# What `git archive` leaves; the checkout around it does not count.
+	echo "0123456789012345678901234567890123456789 172800" >tree/scripts/commit
+	has "$(stamp tree)" '{ "0123456789012345678901234567890123456789", 0, "1970-01-03T00:00:00Z"'
+}
+
+the_header_of_an_unchanged_build_is_left_alone() {
+	mkdir -p tree/scripts
+	cp "$here/../../scripts/build-stamp" tree/scripts/
+	echo "0123456789012345678901234567890123456789 0" >tree/scripts/commit
+	stamp tree
+	touch -d @0 h
+	stamp tree
+	is "$(stat -c %Y h)" 0
+}
+
 # With libraries, the dynamic linker took two thirds of the time of `atoll run -- true`.
 the_client_needs_no_library_but_libc() {
 	for l in ssl crypto sqlite3 event seccomp wslay; do

@@ -1,5 +1,6 @@
 /* config_test.c - which value is effective, its source, and the messages of errors. */
 #include "daemon/config.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "tap.h"
 
@@ -112,6 +113,63 @@ TEST(every_row_is_complete_and_its_default_is_valid)
 	CHECK_INT(config_number(&c, CONFIG_DEFAULT_IDLE), 0);
 	CHECK_INT(config_number(&c, CONFIG_POOL), 4);
 	CHECK(!config_bool(&c, CONFIG_METRICS_PUBLIC) && !config_text(&c, CONFIG_HOST));
+}
+
+/* The example without the # of its settings; those without a default, which are "", stay comments. */
+static char *example_uncommented(void)
+{
+	auto_buf struct buf text = { 0 }, out = { 0 };
+	char *rest = NULL;
+
+	config_print_example(&text);
+	for (char *line = strtok_r(text.p, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *value = strstr(line, " = ");
+		int setting = line[0] == '#' && line[1] >= 'a' && line[1] <= 'z' && value;
+
+		buf_printf(&out, "%s\n", setting && strcmp(value, " = \"\"") != 0 ? line + 1 : line);
+	}
+	return buf_steal(&out);
+}
+
+TEST(the_example_has_every_setting_with_its_default)
+{
+	struct config_source src = { .file = path[ONE], .no_env = 1 };
+	auto_free char *text = NULL;
+	auto_buf struct buf example = { 0 };
+	struct config defaults = { 0 };
+
+	begin();
+	config_print_example(&example);
+	put(ONE, buf_str(&example));
+	CHECK_INT(config_load(&defaults, &src, &e), 0);
+	text = example_uncommented();
+	put(ONE, text);
+	CHECK_INT(config_load(&c, &src, &e), 0);
+	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
+		const struct config_row *r = &config_rows[i];
+		const char *dot = strrchr(r->name, '.');
+		char line[80];
+
+		snprintf(line, sizeof(line), "\n#%s = ", dot ? dot + 1 : r->name);
+		CHECK(strstr(buf_str(&example), line));
+		CHECK_INT(defaults.values[i].from, FROM_DEFAULT);
+		CHECK_INT(c.values[i].from,
+			  r->otherwise || r->type == CONFIG_LIST ? FROM_FILE : FROM_DEFAULT);
+		if (r->otherwise && *r->otherwise != '$')
+			CHECK_STR(c.values[i].text, defaults.values[i].text);
+	}
+	CHECK_STR(config_text(&c, CONFIG_STATE), "/var/lib/atoll");
+	CHECK_STR(config_text(&c, CONFIG_SOCKET), "/run/atoll/atoll.sock");
+	config_fini(&defaults);
+}
+
+TEST(no_line_of_the_example_is_longer_than_a_screen)
+{
+	auto_buf struct buf text = { 0 };
+
+	config_print_example(&text);
+	for (const char *line = buf_str(&text); *line; line += strcspn(line, "\n") + 1)
+		CHECK(strcspn(line, "\n") <= 110);
 }
 
 TEST(flags_override_environment_which_overrides_near_and_far_files)
