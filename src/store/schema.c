@@ -634,11 +634,32 @@ static const char usage[] =
 	"ALTER TABLE runs ADD COLUMN key TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE runs ADD COLUMN runtime TEXT NOT NULL DEFAULT '';";
 
+/* series.h describes the rows. A sequence number is never used again, so that what was folded stays
+ * folded. */
+static const char series[] = "CREATE TABLE series_minutes ("
+			     " seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+			     " at_s INTEGER NOT NULL,"
+			     " data BLOB NOT NULL"
+			     ") STRICT;"
+			     "CREATE INDEX series_minutes_at ON series_minutes (at_s);"
+			     "CREATE TABLE series_folded ("
+			     " one INTEGER PRIMARY KEY CHECK (one = 1),"
+			     " seq INTEGER NOT NULL"
+			     ") STRICT;"
+			     "CREATE TABLE series_days ("
+			     " metric TEXT NOT NULL,"
+			     " day_s INTEGER NOT NULL,"
+			     " bytes INTEGER NOT NULL,"
+			     " data BLOB NOT NULL,"
+			     " PRIMARY KEY (metric, day_s)"
+			     ") STRICT;"
+			     "CREATE INDEX series_days_bytes ON series_days (day_s, bytes);";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
-	usage,
+	usage,    series,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
