@@ -16,8 +16,9 @@ static const char example_head[] =
 	"#	atoll config show        the values in effect; --origin: and the source of each\n"
 	"#	systemctl reload atoll   apply changes; settings marked (restart) need systemctl restart atoll\n"
 	"#\n"
-	"# Boxes keep running in both cases. Under systemd the addresses are those of atoll.socket, not serve.listen and\n"
-	"# serve.socket: systemctl edit atoll.socket. The manual explains each setting: man atoll, SETTINGS.\n";
+	"# Boxes keep running in both cases. Under systemd the addresses are those of atoll.socket, and\n"
+	"# serve.listen and serve.socket have no effect: systemctl edit atoll.socket.\n"
+	"# The manual explains each setting: man atoll, SETTINGS.\n";
 
 /* Words of a text in comment lines of at most EXAMPLE_WIDTH bytes. */
 static void example_comment(struct buf *out, const char *text)

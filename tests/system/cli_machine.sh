@@ -31,7 +31,7 @@ the_commit_of_a_build_comes_from_the_archive_or_from_git() {
 	# Not a checkout of its own, even if a folder above is one.
 	is "$(stamp tree)" '#define BUILD_STAMP { "", 0, "", "gcc 1", "arm" }'
 	git="git -C tree -c user.name=a -c user.email=a@example.org"
-	git init -q tree && $git add . && GIT_COMMITTER_DATE="86400 +0000" $git commit -q -m one
+	git init -q tree && $git add . && GIT_COMMITTER_DATE="@86400 +0000" $git commit -q -m one
 	head=$($git rev-parse HEAD)
 	is "$(stamp tree)" "#define BUILD_STAMP { \"$head\", 0, \"1970-01-02T00:00:00Z\", \"gcc 1\", \"arm\" }"
 	is "$(SOURCE_DATE_EPOCH=0 stamp tree)" "#define BUILD_STAMP { \"$head\", 0, \"1970-01-01T00:00:00Z\", \"gcc 1\", \"arm\" }"
