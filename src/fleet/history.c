@@ -26,11 +26,13 @@ static void history_end_sweep(struct history *h)
 
 	h->sweeping = 0;
 	h->fleet->figures.history_rows +=
-		s->runs + s->boxes + s->keys + s->sessions + s->audit_rows;
-	if (s->runs || s->boxes || s->keys || s->sessions || s->audit_rows || s->pages)
+		s->runs + s->boxes + s->keys + s->sessions + s->audit_rows + s->receipts;
+	if (s->runs || s->boxes || s->keys || s->sessions || s->audit_rows || s->receipts ||
+	    s->pages)
 		log_info("removed old rows", LOG_U("runs", s->runs), LOG_U("boxes", s->boxes),
 			 LOG_U("keys", s->keys), LOG_U("sessions", s->sessions),
-			 LOG_U("audit", s->audit_rows), LOG_U("pages", s->pages));
+			 LOG_U("audit", s->audit_rows), LOG_U("receipts", s->receipts),
+			 LOG_U("pages", s->pages));
 }
 
 static void history_work(struct history *h)

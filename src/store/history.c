@@ -4,6 +4,7 @@
 #include "store/audit.h"
 #include "store/idempotency.h"
 #include "store/mcp_sessions.h"
+#include "store/receipts.h"
 #include "store/sql.h"
 
 #include <string.h>
@@ -11,9 +12,11 @@
 enum {
 	ROWS = 16, /* removed per step: a run may have 64 KiB of text, hence 20 pages */
 	AUDIT_ROWS = 256,
-	MEASURED = 512,  /* index entries read per step */
-	SPARE = 256,     /* free pages that stay for the next rows ... */
-	SPARE_PART = 16, /* ... or that part of the file, if that is more */
+	RECEIPT_ROWS = 64,
+	RECEIPT_BYTES = 1024, /* of a receipt, about */
+	MEASURED = 512,       /* index entries read per step */
+	SPARE = 256,          /* free pages that stay for the next rows ... */
+	SPARE_PART = 16,      /* ... or that part of the file, if that is more */
 };
 
 /* The conditions are written in an unusual form, here and in the indices, so that SQLite does
@@ -59,7 +62,7 @@ static const struct kind {
 	  " INDEXED BY mcp_sessions_used WHERE team = ? AND used_ns < ? ORDER BY used_ns LIMIT ?)",
 	  offsetof(struct store_history, sessions), MCP_SESSION_KEEP_NS },
 };
-enum { STAGE_AUDIT = ARRAY_LEN(kinds), STAGE_VACUUM, STAGE_END };
+enum { STAGE_AUDIT = ARRAY_LEN(kinds), STAGE_RECEIPTS, STAGE_VACUUM, STAGE_END };
 
 static void begin_team(struct store_history *h, const struct kind *k)
 {
@@ -161,6 +164,21 @@ static int step_audit(struct store *s, struct store_history *h, struct err *e)
 	return 0;
 }
 
+/* The chain belongs to no team: it gets as much space as the runs of one. */
+static int step_receipts(struct store *s, struct store_history *h, struct err *e)
+{
+	int64_t cut = h->keep_ns && h->keep_ns < (uint64_t)h->now_ns
+			      ? h->now_ns - (int64_t)h->keep_ns
+			      : 0;
+	unsigned n;
+
+	if (store_receipt_purge(s, cut, h->team_bytes / RECEIPT_BYTES, RECEIPT_ROWS, &n, e) < 0)
+		return -1;
+	h->receipts += n;
+	h->stage += n < RECEIPT_ROWS;
+	return 0;
+}
+
 static int history_read_number(struct store *s, const char *text, uint64_t *out, struct err *e)
 {
 	auto_sql struct sql q = sql(s, text);
@@ -204,10 +222,11 @@ static int step_vacuum(struct store *s, struct store_history *h, struct err *e)
 int store_history_step(struct store *s, struct store_history *h, struct err *e)
 {
 	unsigned stage = h->stage;
-	int rc = stage < STAGE_AUDIT     ? step_kind(s, h, e)
-		 : stage == STAGE_AUDIT  ? step_audit(s, h, e)
-		 : stage == STAGE_VACUUM ? step_vacuum(s, h, e)
-					 : 0;
+	int rc = stage < STAGE_AUDIT       ? step_kind(s, h, e)
+		 : stage == STAGE_AUDIT    ? step_audit(s, h, e)
+		 : stage == STAGE_RECEIPTS ? step_receipts(s, h, e)
+		 : stage == STAGE_VACUUM   ? step_vacuum(s, h, e)
+					   : 0;
 
 	return rc < 0 ? -1 : h->stage < STAGE_END;
 }

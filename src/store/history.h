@@ -1,5 +1,6 @@
 /* history.h - removes rows that are too old or too many: ended runs, ended boxes, answers to
- * idempotency keys, sessions of MCP, audit rows; and returns the freed pages to the filesystem.
+ * idempotency keys, sessions of MCP, audit rows, receipts; and returns the freed pages to the
+ * filesystem.
  * Owns: nothing but the position of a sweep, which the caller keeps.
  *
  * A sweep is many small steps, each of a bounded number of rows or pages and a transaction of
@@ -21,7 +22,7 @@ struct store_history {
 	uint64_t team_bytes; /* of each kind (runs, boxes, keys), for each team; 0: no bound */
 
 	/* What was removed so far: */
-	uint64_t runs, boxes, keys, sessions, audit_rows, pages;
+	uint64_t runs, boxes, keys, sessions, audit_rows, receipts, pages;
 
 	/* The position; zero: at the beginning. */
 	unsigned stage;

@@ -112,7 +112,7 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "UPDATE runs SET ended_ns = ?, cause = ?, status = ?, output_bytes = ?,"
-		       " record = ? WHERE id = ? AND ended_ns = 0");
+		       " record = ?, receipt = ? WHERE id = ? AND ended_ns = 0");
 	struct store_run before = { 0 };
 
 	if (r->ended_ns <= 0)
@@ -122,6 +122,7 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	sql_i64(&q, r->status);
 	sql_u64(&q, r->output_bytes);
 	sql_json(&q, r->record, "{}");
+	sql_u64(&q, r->receipt);
 	sql_text(&q, r->id);
 	if (sql_run(&q, e) < 0)
 		return -1;

@@ -22,7 +22,8 @@ struct store_run {
 	char cause[STORE_WORD + 1]; /* "" while running */
 	int status;
 	uint64_t output_bytes;
-	char *command; /* JSON; NULL is [] */
+	uint64_t receipt; /* written with its end, not read: its number in receipts.h; 0: none */
+	char *command;    /* JSON; NULL is [] */
 	char *record; /* JSON: data of its owner; the complete run record after the end; NULL is {} */
 };
 void store_run_fini(struct store_run *r); /* frees its texts; fine on a zeroed one */
@@ -37,7 +38,7 @@ void store_runs_fini(struct store_runs *l);
 /* Inserts it as running; the fields of an end (ended_ns, cause, status, output_bytes) are
  * ignored. */
 must_check int store_run_begin(struct store *s, const struct store_run *r, struct err *e);
-/* By r->id: ended_ns (not 0), cause, status, output_bytes, record. ERR_CONFLICT: it has ended
+/* By r->id: ended_ns (not 0), cause, status, output_bytes, record, receipt. ERR_CONFLICT: it has ended
  * before, and the first end is kept. */
 must_check int store_run_end(struct store *s, const struct store_run *r, struct err *e);
 must_check int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e);

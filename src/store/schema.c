@@ -655,11 +655,46 @@ static const char series[] = "CREATE TABLE series_minutes ("
 			     ") STRICT;"
 			     "CREATE INDEX series_days_bytes ON series_days (day_s, bytes);";
 
+/* Receipts of runs (receipts.h), answers of hermetic runs that are used again (memo.h), links that show one run
+ * (run_shares.h). A run has the number of its receipt, so that receipts need no second index. */
+static const char receipts[] = "CREATE TABLE receipts ("
+			       " number INTEGER PRIMARY KEY,"
+			       " run TEXT NOT NULL,"
+			       " team TEXT NOT NULL,"
+			       " at_ns INTEGER NOT NULL,"
+			       " hash BLOB NOT NULL,"
+			       " body TEXT NOT NULL"
+			       ") STRICT;"
+			       "ALTER TABLE runs ADD COLUMN receipt INTEGER NOT NULL DEFAULT 0;"
+			       "CREATE TABLE memo ("
+			       " team TEXT NOT NULL,"
+			       " key BLOB NOT NULL,"
+			       " run TEXT NOT NULL,"
+			       " receipt INTEGER NOT NULL,"
+			       " created_ns INTEGER NOT NULL,"
+			       " used_ns INTEGER NOT NULL,"
+			       " bytes INTEGER NOT NULL,"
+			       " answer TEXT NOT NULL,"
+			       " PRIMARY KEY (team, key)"
+			       ") STRICT;"
+			       "CREATE INDEX memo_age ON memo (team, used_ns, bytes);"
+			       "CREATE TABLE run_shares ("
+			       " id TEXT PRIMARY KEY,"
+			       " hash BLOB NOT NULL UNIQUE,"
+			       " run TEXT NOT NULL,"
+			       " team TEXT NOT NULL,"
+			       " who TEXT NOT NULL,"
+			       " created_ns INTEGER NOT NULL,"
+			       " expires_ns INTEGER NOT NULL"
+			       ") STRICT;"
+			       "CREATE INDEX run_shares_run ON run_shares (run, created_ns);";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
 	usage,    series,
+	receipts,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
