@@ -160,11 +160,12 @@ void batch_record(struct work *w, const struct batch_job_end *end)
 	doc = record_of(j, end, &row);
 	row.command = command = json_dumps(json_object_get(doc, "command"), JSON_COMPACT);
 	row.record = record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
+	if (store_begin(s, &e) == 0) {
+		if (store_run_begin(s, &row, &e) < 0 ||
+		    run_end_write(j->fleet, &row, doc, &(struct run_facts){ 0 }, &e) < 0)
+			store_rollback(s);
+		else
+			(void)!store_commit(s, &e);
+	}
 	json_decref(doc);
-	if (store_begin(s, &e) < 0)
-		return;
-	if (store_run_begin(s, &row, &e) < 0 || store_run_end(s, &row, &e) < 0)
-		store_rollback(s);
-	else
-		(void)!store_commit(s, &e);
 }

@@ -64,6 +64,8 @@ static void exec_output(struct init_call *x, unsigned stream, uint64_t offset, c
 	struct exec *r = loop_owner(x, struct exec, init_call);
 
 	box_touch(r->box);
+	if (stream < 2)
+		output_digest_add(&r->digest[stream], offset, bytes, n);
 	if (r->reader)
 		exec_reader_output(r->reader, stream, offset, bytes, n);
 }
@@ -175,6 +177,8 @@ void exec_free(struct exec *r)
 	free(r->cwd);
 	json_decref(r->request);
 	json_decref(r->record);
+	output_digest_fini(&r->digest[0]);
+	output_digest_fini(&r->digest[1]);
 	buf_fini(&r->input);
 	buf_fini(&r->words);
 	free(r);

@@ -6,6 +6,7 @@
  * while. */
 #pragma once
 #include "base/buf.h"
+#include "fleet/output_digest.h"
 #include "fleet/box.h"
 #include "store/runs.h"
 
@@ -82,8 +83,9 @@ struct exec {
 	int begun;                 /* init knows it; before that its output cannot be read */
 	struct exec_reader *early; /* exec readers that were opened before that */
 	struct init_call init_call;
-	struct exec_reader *reader; /* the reader that uses this call; other readers have
+	struct exec_reader *reader;     /* the reader that uses this call; other readers have
 				     * connections of their own */
+	struct output_digest digest[2]; /* of its output, for its receipt */
 	struct wire_exit exit;
 	int exited;
 	struct wire_counters seen; /* counters of the box when the exec was started */

@@ -88,10 +88,40 @@ static json_t *end_record(const struct exec *r)
 	return copy;
 }
 
+/* Layers of packages, then those of the template. Those of a box that another server created are not known here. */
+static json_t *exec_layers(const struct box *b)
+{
+	json_t *all = b->is_known ? json_array() : NULL,
+	       *root = all && b->row.root ? json_loads(b->row.root, 0, NULL) : NULL;
+	const char *id = json_string_value(json_object_get(root, "id"));
+
+	for (unsigned i = 0; all && i < b->nlayers; i++)
+		json_array_append_new(all, json_stringn(b->layers[i],
+							strnlen(b->layers[i], WIRE_LAYER_ID)));
+	if (id)
+		json_array_append_new(all, json_string(id));
+	json_decref(root);
+	return all;
+}
+
+/* A hash of output with the value of a secret in it would help to guess the value. */
+static struct run_facts exec_facts(struct exec *r)
+{
+	struct run_facts x = { .layers = exec_layers(r->box) };
+
+	for (unsigned i = 0; i < 2; i++)
+		x.has_output[i] = r->exited && !box_secrets_any(r->box) &&
+				  output_digest_end(&r->digest[i], r->exit.bytes[i], x.output[i]);
+	return x;
+}
+
 void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
 {
 	const struct box *b = r->box;
+	struct run_facts facts = exec_facts(r);
 	struct store_run row = {
+		.kind = r->kind,
+		.started_ns = r->started_ns,
 		.ended_ns = ended_ns,
 		.status = cause_status(end),
 		.output_bytes = r->exited ? r->exit.bytes[0] + r->exit.bytes[1] : 0,
@@ -102,8 +132,8 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	snprintf(row.box, sizeof(row.box), "%s", b->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
-	run_writer_add(&b->fleet->run_writer, &row, end_record(r), cause_of(end), end->run_us,
-		       news_of(r, &row));
+	run_writer_add(&b->fleet->run_writer, &row, end_record(r), &facts, cause_of(end),
+		       end->run_us, news_of(r, &row));
 	if (b->state != BOX_RUNNING)
 		run_writer_flush(&b->fleet->run_writer); /* the store will have the only copy */
 }

@@ -288,11 +288,17 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	if (exec_write_start(r, want, e) < 0 ||
 	    init_conn_start(&b->line, &r->init_call, r->ref, &exec_call_ops, &cmd, e) < 0) {
 		struct err ignored;
-		struct store_run row = { .ended_ns = fleet_now_ns(), .status = 126 };
+		struct store_run row = { .kind = r->kind,
+					 .started_ns = r->started_ns,
+					 .ended_ns = fleet_now_ns(),
+					 .status = 126 };
 
 		memcpy(row.id, r->id, sizeof(row.id));
+		memcpy(row.tag, r->tag, sizeof(row.tag));
+		snprintf(row.box, sizeof(row.box), "%s", b->row.id);
+		snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 		snprintf(row.cause, sizeof(row.cause), "%s", cause_name(CAUSE_HOST));
-		(void)!store_run_end(b->fleet->store, &row, &ignored);
+		(void)!run_end_write(b->fleet, &row, NULL, &(struct run_facts){ 0 }, &ignored);
 		start_unmake(r);
 		return -1;
 	}

@@ -284,7 +284,7 @@ static void bury_runs(struct fleet *f)
 		r->ended_ns = fleet_now_ns();
 		r->status = 125;
 		snprintf(r->cause, sizeof(r->cause), "%s", cause_name(CAUSE_HOST));
-		(void)!store_run_end(f->store, r, &e);
+		(void)!run_end_write(f, r, NULL, &(struct run_facts){ 0 }, &e);
 	}
 	store_runs_fini(&rows);
 }

@@ -11,6 +11,7 @@
 #include "fleet/egress_client.h"
 #include "fleet/history.h"
 #include "fleet/wallclock.h"
+#include "fleet/run_end.h"
 #include "fleet/run_writer.h"
 #include "lang/install.h"
 #include "store/boxes.h"
@@ -154,7 +155,8 @@ struct fleet {
 	struct run_writer run_writer;
 	struct history history;
 	struct fleet_accounts accounts;
-	struct execution *executions; /* in progress; their boxes count together */
+	struct fleet_receipts receipts; /* receipt/receipts.h */
+	struct execution *executions;   /* in progress; their boxes count together */
 	struct {
 		int folder;
 		uint64_t team_bytes;           /* 0: no limit */

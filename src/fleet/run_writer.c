@@ -13,6 +13,7 @@ struct run_writer_line {
 	enum cause cause;
 	uint64_t run_us;
 	json_t *record, *news;
+	struct run_facts facts;
 };
 
 static void is_due(struct timer *t)
@@ -28,7 +29,8 @@ void run_writer_init(struct run_writer *l, struct fleet *f)
 }
 
 void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
-		    enum cause cause, uint64_t run_us, json_t *take_news)
+		    struct run_facts *take_facts, enum cause cause, uint64_t run_us,
+		    json_t *take_news)
 {
 	struct run_writer_line *x = malloc(sizeof(*x));
 
@@ -38,7 +40,8 @@ void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *t
 				       .cause = cause,
 				       .run_us = run_us,
 				       .record = take_record,
-				       .news = take_news };
+				       .news = take_news,
+				       .facts = *take_facts };
 	*l->last = x;
 	l->last = &x->next;
 	if (++l->n >= RUN_WRITER_MAX)
@@ -96,7 +99,7 @@ static void write_line(struct fleet *f, struct run_writer_line *x)
 		abort();
 	/* If the disk is full, the row stays "running" until the next restart finds that the exec
 	 * has ended. If the row has an end already, another server has written and counted it. */
-	if (store_run_end(f->store, &x->row, &e) < 0 && e.kind == ERR_CONFLICT) {
+	if (run_end_write(f, &x->row, x->record, &x->facts, &e) < 0 && e.kind == ERR_CONFLICT) {
 		json_decref(x->news);
 		return;
 	}
@@ -128,6 +131,7 @@ void run_writer_flush(struct run_writer *l)
 		write_line(l->fleet, x);
 		store_run_fini(&x->row);
 		json_decref(x->record);
+		run_facts_fini(&x->facts);
 		free(x);
 	}
 	if (grouped)

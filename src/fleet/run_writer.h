@@ -8,6 +8,7 @@
 #pragma once
 #include "record/cause.h"
 #include "loop/loop.h"
+#include "fleet/run_end.h"
 #include "store/runs.h"
 #include <jansson.h>
 
@@ -24,10 +25,11 @@ struct run_writer {
 };
 
 void run_writer_init(struct run_writer *l, struct fleet *f);
-/* row: with team and box, and without texts: the record becomes a text when it is written. news:
+/* row: as for run_end_write(), without texts: the record becomes a text when it is written. news:
  * the data of the event. */
 void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
-		    enum cause cause, uint64_t run_us, json_t *take_news);
+		    struct run_facts *take_facts, enum cause cause, uint64_t run_us,
+		    json_t *take_news);
 /* Writes all in one transaction, then publishes each; fine if empty. */
 void run_writer_flush(struct run_writer *l);
 void run_writer_fini(struct run_writer *l); /* flushes */
