@@ -10,6 +10,7 @@
 #include "llm/llm.h"
 #include "store/keys.h"
 #include "store/teams.h"
+#include "usage/rates.h"
 #include <jansson.h>
 
 struct api_conf {
@@ -22,6 +23,7 @@ struct api_conf {
 	const char *const *origins;    /* of pages that may call the API; NULL-terminated */
 	int metrics_public;
 	struct store_team quota; /* of a team that has no quota of its own */
+	struct rates rates;      /* at which runs and boxes are charged */
 	int statm; /* /proc/self/statm, opened before the server is confined; -1: not open */
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;

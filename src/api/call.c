@@ -6,6 +6,7 @@
  * waits sets c->drop, which is called once: when the answer was sent, or when the client has
  * disconnected before that. */
 #include "api/auth.h"
+#include "api/charges.h"
 #include "api/fields.h"
 #include "api/json_reader.h"
 #include "api/media_type.h"
@@ -445,6 +446,7 @@ int api_init(struct api *a, struct err *e)
 	a->http.always = API_ALWAYS;
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
+	charges_init(a);
 	return quota_init(a, e);
 }
 

@@ -163,6 +163,8 @@ static int read_text(const struct config_row *r, const char *text, struct config
 		return read_choice(r, text, &v->number, e);
 	case CONFIG_LIST:
 		return read_list(r, text, v, e);
+	case CONFIG_RATE:
+		return rates_parse(text, &v->number, e);
 	default:
 		return read_number(r, text, &v->number, e);
 	}
@@ -280,6 +282,7 @@ static int wrong_type(const struct config_file *f, const struct toml_node *n,
 		[CONFIG_TIME] = "a time like \"30s\"",
 		[CONFIG_COUNT] = "an integer",
 		[CONFIG_CPUS] = "a number like 0.5",
+		[CONFIG_RATE] = "a decimal number in quotes, like \"0.000014\"",
 		[CONFIG_BOOL] = "true or false",
 		[CONFIG_CHOICE] = "a string",
 		[CONFIG_LIST] = "an array of strings",
@@ -299,7 +302,8 @@ static int type_fits(const struct config_row *r, const struct toml_node *n)
 	case TOML_STRING:
 		return r->type != CONFIG_BOOL;
 	case TOML_INTEGER:
-		return r->type == CONFIG_SIZE || r->type == CONFIG_COUNT || r->type == CONFIG_CPUS;
+		return r->type == CONFIG_SIZE || r->type == CONFIG_COUNT ||
+		       r->type == CONFIG_CPUS || r->type == CONFIG_RATE;
 	case TOML_FLOAT:
 		return r->type == CONFIG_CPUS;
 	case TOML_BOOLEAN:
@@ -693,7 +697,7 @@ uint64_t config_number(const struct config *c, enum config_key key)
 	enum config_type type = config_rows[key].type;
 
 	assert(type == CONFIG_SIZE || type == CONFIG_TIME || type == CONFIG_COUNT ||
-	       type == CONFIG_CPUS || type == CONFIG_CHOICE);
+	       type == CONFIG_CPUS || type == CONFIG_RATE || type == CONFIG_CHOICE);
 	return c->values[key].number;
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 #include "base/err.h"
 #include "cli/args.h"
+#include "usage/rates.h"
 #include <stdint.h>
 
 enum config_type {
@@ -19,6 +20,7 @@ enum config_type {
 	CONFIG_TIME, /* milliseconds */
 	CONFIG_COUNT,
 	CONFIG_CPUS, /* thousandths */
+	CONFIG_RATE, /* 10^-12 of the currency: usage/rates.h */
 	CONFIG_BOOL,
 	CONFIG_CHOICE, /* one of the row's words; its number is the position in them */
 	CONFIG_LIST,   /* texts */
@@ -118,6 +120,9 @@ enum config_key {
 	CONFIG_PIPELINE_KEEP,
 	CONFIG_PIPELINE_MEMORY,
 	CONFIG_QUOTA_SNAPSHOTS,
+	CONFIG_CURRENCY,
+	CONFIG_RATES, /* and one for each rate, in the order of enum rate */
+	CONFIG_RATES_LAST = CONFIG_RATES + RATE_COUNT - 1,
 	CONFIG_OIDC_ISSUER,
 	CONFIG_OIDC_JWKS,
 	CONFIG_OIDC_AUDIENCE,

@@ -532,6 +532,16 @@ static struct builds_conf builds_settings(const struct server_start *s, const st
 	};
 }
 
+static struct rates rates_settings(const struct config *c)
+{
+	struct rates r = { 0 };
+
+	for (unsigned i = 0; i < RATE_COUNT; i++)
+		r.v[i] = config_number(c, (enum config_key)(CONFIG_RATES + i));
+	snprintf(r.currency, sizeof(r.currency), "%s", config_text(c, CONFIG_CURRENCY));
+	return r;
+}
+
 static struct api_conf api_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
@@ -556,6 +566,7 @@ static struct api_conf api_settings(const struct server_start *s)
 			   .output_bytes_per_day = config_number(c, CONFIG_QUOTA_OUTPUT),
 			   .requests_per_second =
 				   (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
+		.rates = rates_settings(c),
 		.statm = -1,
 		.state = s->folder,
 		.batch_jobs = (unsigned)config_number(c, CONFIG_BATCH_JOBS),

@@ -275,6 +275,7 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 		.root = p->root,
 		.lone = 1,
 		.request = request,
+		.key = f->call->who.id,
 		.note = note_start,
 		.user = f,
 	};

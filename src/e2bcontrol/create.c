@@ -255,6 +255,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 	/* An E2B sandbox runs until its timeout has expired, used or not: no idle_ms. */
 	pausing_want(row, &m->box);
 	snprintf(row->team, sizeof(row->team), "%s", c->who.team);
+	snprintf(row->key, sizeof(row->key), "%s", c->who.id);
 	return 0;
 }
 

@@ -360,6 +360,7 @@ static void snapshots_describe(struct forking *f, const struct box *b, uint64_t 
 					  .network = dup_text(c, b->row.network),
 					  .surface = dup_text(c, b->row.surface) };
 	memcpy(f->want.row.team, b->row.team, sizeof(f->want.row.team));
+	memcpy(f->want.row.key, b->row.key, sizeof(f->want.row.key));
 	memcpy(f->want.row.template, b->row.template, sizeof(f->want.row.template));
 	pausing_want(&f->want.row, &f->surface);
 }

@@ -110,6 +110,7 @@ static void volume_box_make(struct volume_box *d)
 	snprintf(want.mounts[0].path, sizeof(want.mounts[0].path), ROOT);
 	snprintf(d->root, sizeof(d->root), ROOT);
 	snprintf(want.row.team, sizeof(want.row.team), "%s", c->who.team);
+	snprintf(want.row.key, sizeof(want.row.key), "%s", c->who.id);
 	snprintf(want.row.template, sizeof(want.row.template), "base");
 	want.row.metadata = PURPOSE;
 	want.row.lifetime_ms = LIFETIME_MS;

@@ -117,6 +117,11 @@ struct box {
 	uint64_t charged_us;      /* CPU time that was already charged to its team */
 	int is_charged;           /* charged_us is known; after a restart it is the first value
 				   * found */
+	struct {
+		uint64_t cpu_us, network_bytes; /* charged so far, with its runs: as in the store */
+		uint64_t sampled_ms; /* until when memory was charged; 0: not known */
+		int known;
+	} charged;                /* charge.h */
 	uint64_t unclaimed_kills; /* kills by the kernel for memory that do not explain the end of
 				   * an exec yet */
 	enum cause because;  /* why it is ending */

@@ -302,7 +302,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	box_read_marks(b);
 	b->nmounts = want->nmounts;
 	b->mounts = copy_of(want->mounts, want->nmounts * sizeof(want->mounts[0]));
-	b->is_known = b->is_charged = 1;
+	b->is_known = b->is_charged = b->charged.known = 1;
 	b->nlayers = want->nlayers;
 	b->layers = copy_of(want->layers, want->nlayers * sizeof(want->layers[0]));
 	b->asked_ms = loop_now_ms();

@@ -1,6 +1,7 @@
 /* box_end.c - ends a box: writes the cause to the store, kills the box, and takes the final
  * counters of the keeper. */
 #include "fleet/box_internal.h"
+#include "fleet/charge.h"
 #include "fleet/recent_exits.h"
 #include "store/contexts.h"
 #include "store/volumes.h"
@@ -97,9 +98,10 @@ static void end_bury(struct box *b, enum cause cause)
 	struct fleet *f = b->fleet;
 	struct fleet_event news;
 	struct err e;
-	int grouped = store_begin(f->store, &e) == 0;
-	int first = write_end(b, cause, &news) == 0;
+	int grouped = store_begin(f->store, &e) == 0, first;
 
+	run_writer_flush(&f->run_writer); /* its last charge */
+	first = write_end(b, cause, &news) == 0;
 	if (grouped)
 		(void)!store_commit(f->store, &e);
 	if (!first)
@@ -132,6 +134,7 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 		next = r->next;
 		exec_box_gone(r, figures);
 	}
+	charge_box(b, figures);
 	if (!buried)
 		end_bury(b, cause);
 	box_leave(b);
@@ -234,6 +237,7 @@ void box_exec_ended(struct box *b, struct exec *r)
 	if (*at)
 		*at = r->next;
 	b->nruns--;
+	b->charged.sampled_ms = loop_now_ms(); /* until now, the run was charged */
 	box_touch(b);
 	recent_exits_add(b, r);
 	exec_free(r);

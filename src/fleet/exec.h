@@ -45,6 +45,7 @@ struct exec_spec {                            /* borrowed for the call */
 	json_t *request;       /* NULL, or the request for a replay; stored in its row, returned to
 			        * no client */
 	const char *replay_of; /* "", or the run that it repeats */
+	const char *key; /* id of the key that is charged; NULL: the one that created the box */
 	/* May be NULL. Called while the row is written, before the start. What it writes to the
 	 * store is part of the same transaction. */
 	void (*note)(const struct exec *r, void *user);
@@ -66,6 +67,7 @@ struct exec {
 	uint32_t ref;
 	enum store_run_kind kind;
 	char tag[STORE_NAME + 1];
+	char key[STORE_NAME + 1], runtime[STORE_WORD + 1]; /* as in its row */
 	int pid, tty, stdin_open;
 	int input_noted; /* the first input was written to the audit log */
 	int cached;

@@ -3,6 +3,7 @@
 #include "fleet/exec_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
+#include "fleet/charge.h"
 #include "fleet/exec_reader.h"
 
 #include <errno.h>
@@ -139,6 +140,7 @@ static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 		.because = b->because,
 		.because_ms = b->because_ms,
 	};
+	struct store_charge charge;
 
 	if (figures) {
 		box_count_cpu(b, figures);
@@ -148,10 +150,13 @@ static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 		box_count_reaped(b, r->exit.user_us + r->exit.system_us);
 	claim_kills(b, cause_of(&end));
 	r->record = make_record(r, &end, ended_ns);
+	/* A helper of the server is part of what the box uses outside of runs. */
+	if (!exec_is_helper(r))
+		charge = charge_exec(r, &end);
 	/* Waiters are notified before the end is written to the store. Nothing can be lost: init
 	 * has the end, too, and the row is "running" until the end is written. */
 	driver_event_end(r);
-	exec_write_end(r, &end, ended_ns);
+	exec_write_end(r, &end, ended_ns, exec_is_helper(r) ? NULL : &charge);
 	box_exec_ended(b, r);
 }
 

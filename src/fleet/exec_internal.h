@@ -6,6 +6,7 @@
 #include "fleet/exec.h"
 
 struct exit_info;
+struct store_charge;
 
 /* exec.c */
 void exec_begin(struct exec *r); /* init knows it, or never will */
@@ -23,5 +24,6 @@ void exec_never_started(struct exec *r, int sys, const char *why);
 
 /* exec_row.c */
 must_check int exec_write_start(struct exec *r, const struct exec_spec *want, struct err *e);
-void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns);
+void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns,
+		    const struct store_charge *charge); /* NULL: none */
 void exec_restore_request(struct exec *r, const struct store_run *row);

@@ -39,6 +39,8 @@ static int store_begin_run(struct exec *r, struct err *e)
 		abort();
 	memcpy(row.id, r->id, sizeof(row.id));
 	memcpy(row.tag, r->tag, sizeof(row.tag));
+	memcpy(row.key, r->key, sizeof(row.key));
+	memcpy(row.runtime, r->runtime, sizeof(row.runtime));
 	snprintf(row.box, sizeof(row.box), "%s", r->box->row.id);
 	snprintf(row.team, sizeof(row.team), "%s", r->box->row.team);
 	return store_run_begin(r->box->fleet->store, &row, e);
@@ -115,7 +117,8 @@ static struct run_facts exec_facts(struct exec *r)
 	return x;
 }
 
-void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns)
+void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_ns,
+		    const struct store_charge *charge)
 {
 	const struct box *b = r->box;
 	struct run_facts facts = exec_facts(r);
@@ -133,7 +136,7 @@ void exec_write_end(struct exec *r, const struct exit_info *end, int64_t ended_n
 	snprintf(row.team, sizeof(row.team), "%s", b->row.team);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(end)));
 	run_writer_add(&b->fleet->run_writer, &row, end_record(r), &facts, cause_of(end),
-		       end->run_us, news_of(r, &row));
+		       end->run_us, news_of(r, &row), charge);
 	if (b->state != BOX_RUNNING)
 		run_writer_flush(&b->fleet->run_writer); /* the store will have the only copy */
 }

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/exec_reader.h"
+#include "lang/lang.h"
 #include "secret/vault.h"
 
 #include <stdio.h>
@@ -274,6 +275,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	box_secrets_redact_json(b, r->command);
 	r->started_ns = fleet_now_ns();
 	r->lang = want->lang;
+	snprintf(r->key, sizeof(r->key), "%s", want->key && *want->key ? want->key : b->row.key);
+	snprintf(r->runtime, sizeof(r->runtime), "%s", want->lang ? want->lang->name : "");
 	snprintf(r->tag, sizeof(r->tag), "%s",
 		 want->helper ? STORE_RUN_HELPER
 		 : want->tag  ? want->tag
@@ -327,6 +330,8 @@ void exec_restore(struct box *b, struct store_run *row)
 	r->count_from = b->tallies + 1;
 	r->started_ns = row->started_ns;
 	memcpy(r->tag, row->tag, sizeof(r->tag));
+	memcpy(r->key, row->key, sizeof(r->key));
+	memcpy(r->runtime, row->runtime, sizeof(r->runtime));
 	r->command = row->command ? json_loads(row->command, 0, NULL) : NULL;
 	if (!r->command)
 		r->command = json_array();

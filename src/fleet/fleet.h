@@ -18,6 +18,7 @@
 #include "store/events.h"
 #include "store/packages.h"
 #include "store/store.h"
+#include "store/usage.h"
 #include <jansson.h>
 
 enum { FLEET_SLOTS = 4096, FLEET_TEMPLATES = 32, FLEET_TEAM_SLOTS = 256 };
@@ -122,6 +123,10 @@ struct fleet_accounts {
 	/* Boxes of this team have used this much more CPU time; also called for programs that still
 	 * run. */
 	void (*computed)(void *ctx, const char *team, uint64_t cpu_us);
+	/* Sets cost_nano and currency; adds usage and cost to the record of a run (NULL: none). */
+	void (*price)(void *ctx, struct store_use *use, json_t *record);
+	/* The team was charged this. */
+	void (*charged)(void *ctx, const char *team, const struct store_use *use);
 };
 
 struct fleet_team {              /* a team with requests since the start; freed by fleet_fini() */

@@ -1,8 +1,9 @@
 /* run_writer.c - see run_writer.h. */
 #include "fleet/run_writer.h"
+#include "base/log.h"
 #include "record/record.h"
 #include "lang/lang.h"
-#include "fleet/fleet.h"
+#include "fleet/box.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,10 @@ struct run_writer_line {
 	struct store_run row;
 	enum cause cause;
 	uint64_t run_us;
-	json_t *record, *news;
+	json_t *record, *news; /* NULL: a charge only */
 	struct run_facts facts;
+	int is_charged;
+	struct store_charge charge;
 };
 
 static void is_due(struct timer *t)
@@ -28,26 +31,44 @@ void run_writer_init(struct run_writer *l, struct fleet *f)
 	timer_init(&l->timer, f->loop, is_due);
 }
 
-void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
-		    struct run_facts *take_facts, enum cause cause, uint64_t run_us,
-		    json_t *take_news)
+static void run_writer_append(struct run_writer *l, const struct run_writer_line *line,
+			      const struct store_charge *charge)
 {
 	struct run_writer_line *x = malloc(sizeof(*x));
 
 	if (!x)
 		abort();
-	*x = (struct run_writer_line){ .row = *row,
-				       .cause = cause,
-				       .run_us = run_us,
-				       .record = take_record,
-				       .news = take_news,
-				       .facts = *take_facts };
+	*x = *line;
+	x->is_charged = charge != NULL;
+	if (charge)
+		x->charge = *charge;
 	*l->last = x;
 	l->last = &x->next;
 	if (++l->n >= RUN_WRITER_MAX)
 		run_writer_flush(l);
 	else if (l->n == 1)
 		timer_set(&l->timer, RUN_WRITER_MS);
+}
+
+void run_writer_add(struct run_writer *l, const struct store_run *row, json_t *take_record,
+		    struct run_facts *take_facts, enum cause cause, uint64_t run_us,
+		    json_t *take_news, const struct store_charge *charge)
+{
+	struct run_writer_line x = { .row = *row,
+				     .cause = cause,
+				     .run_us = run_us,
+				     .record = take_record,
+				     .news = take_news,
+				     .facts = *take_facts };
+
+	run_writer_append(l, &x, charge);
+}
+
+void run_writer_charge(struct run_writer *l, const struct store_charge *charge)
+{
+	struct run_writer_line x = { 0 };
+
+	run_writer_append(l, &x, charge);
 }
 
 static unsigned exit_code(int status)
@@ -90,25 +111,54 @@ static void run_writer_count_run(struct fleet_figures *f, const struct run_write
 		fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
 }
 
+static void write_charge(struct fleet *f, const struct run_writer_line *x)
+{
+	const struct fleet_accounts *a = &f->accounts;
+	struct err e;
+
+	if (!x->is_charged)
+		return;
+	if (store_usage_charge(f->store, &x->charge, &e) < 0)
+		log_error("a charge was not written", LOG_S("team", x->charge.team),
+			  LOG_S("subject", x->charge.subject), LOG_E(&e));
+	else if (a->charged)
+		a->charged(a->ctx, x->charge.team, &x->charge.use);
+}
+
 static void write_line(struct fleet *f, struct run_writer_line *x)
 {
 	struct err e;
+	int ended;
 
+	if (!x->record) {
+		write_charge(f, x);
+		return;
+	}
 	x->row.record = json_dumps(x->record, JSON_COMPACT | RECORD_DIGITS);
 	if (!x->row.record)
 		abort();
 	/* If the disk is full, the row stays "running" until the next restart finds that the exec
 	 * has ended. If the row has an end already, another server has written and counted it. */
-	if (run_end_write(f, &x->row, x->record, &x->facts, &e) < 0 && e.kind == ERR_CONFLICT) {
+	ended = run_end_write(f, &x->row, x->record, &x->facts, &e) == 0;
+	if (!ended && e.kind == ERR_CONFLICT) {
 		json_decref(x->news);
 		return;
 	}
+	if (ended)
+		write_charge(f, x);
 	if (!strcmp(x->row.tag, STORE_RUN_HELPER)) {
 		json_decref(x->news);
 		return;
 	}
 	run_writer_count_run(&f->figures, x);
 	fleet_emit(f, x->row.team, x->row.box, "run.ended", x->news);
+}
+
+/* The charges of a transaction that failed are not in the store: boxes read what they were charged for again. */
+static void run_writer_forget_charges(struct fleet *f)
+{
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		b->charged.known = 0;
 }
 
 void run_writer_flush(struct run_writer *l)
@@ -134,8 +184,8 @@ void run_writer_flush(struct run_writer *l)
 		run_facts_fini(&x->facts);
 		free(x);
 	}
-	if (grouped)
-		(void)!store_commit(s, &e);
+	if (grouped && store_commit(s, &e) < 0)
+		run_writer_forget_charges(l->fleet);
 }
 
 void run_writer_fini(struct run_writer *l)

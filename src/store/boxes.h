@@ -36,6 +36,7 @@ struct store_box {
 	char name[STORE_NAME + 1]; /* unique among the team's boxes that are not deleted, or "" */
 	char session[STORE_SESSION + 1]; /* the same, per template */
 	char template[STORE_TEMPLATE + 1];
+	char key[STORE_NAME + 1]; /* id of the key that created it; "": not known */
 	char boot[64]; /* of the kernel it runs on: a reboot ends it */
 	enum store_box_state state;
 	enum store_on_timeout on_timeout;
@@ -70,7 +71,7 @@ void store_boxes_fini(struct store_boxes *l);
 
 /* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
-/* The whole row but id, team, template and created_ns, which never change. */
+/* The whole row but id, team, template, created_ns and key, which never change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
 /* STORE_BOX_DELETED: sets cause and time; name and session can be used again. Other states clear
  * both. */

@@ -23,7 +23,8 @@ const char *store_run_kind_name(enum store_run_kind kind)
 #define RUNNING "runs INDEXED BY runs_running WHERE ended_ns = 0"
 #define ENDED "runs WHERE ended_ns > 0"
 
-#define BRIEF "id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes"
+#define BRIEF                                                                                      \
+	"id, box, team, ref, kind, tag, started_ns, ended_ns, cause, status, output_bytes, key, runtime"
 #define COLUMNS BRIEF ", command, record"
 /* A record ends with the request that started the exec, up to 64 KiB of it, and lists leave it
  * out: a page of a hundred would be megabytes to read and parse. A quote within a text is
@@ -52,6 +53,8 @@ static void read_brief(struct sql *q, void *row)
 	sql_get_text(q, r->cause, sizeof(r->cause));
 	r->status = (int)sql_get_i64(q);
 	r->output_bytes = sql_get_u64(q);
+	sql_get_text(q, r->key, sizeof(r->key));
+	sql_get_text(q, r->runtime, sizeof(r->runtime));
 }
 
 static void read_run(struct sql *q, void *row)
@@ -88,7 +91,7 @@ void store_runs_fini(struct store_runs *l)
 int store_run_begin(struct store *s, const struct store_run *r, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "INSERT INTO runs (" COLUMNS ")"
-				       " VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', 0, 0, ?, ?)");
+				       " VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', 0, 0, ?, ?, ?, ?)");
 
 	sql_text(&q, r->id);
 	sql_text(&q, r->box);
@@ -97,6 +100,8 @@ int store_run_begin(struct store *s, const struct store_run *r, struct err *e)
 	sql_text(&q, store_run_kind_name(r->kind));
 	sql_text(&q, r->tag);
 	sql_i64(&q, r->started_ns);
+	sql_text(&q, r->key);
+	sql_text(&q, r->runtime);
 	sql_json(&q, r->command, "[]");
 	sql_json(&q, r->record, "{}");
 	if (sql_run(&q, e) < 0) {

@@ -22,6 +22,8 @@ struct store_run {
 	char cause[STORE_WORD + 1]; /* "" while running */
 	int status;
 	uint64_t output_bytes;
+	char key[STORE_NAME + 1];     /* id of the key that started it; "": not known */
+	char runtime[STORE_WORD + 1]; /* its language; "": a command */
 	uint64_t receipt; /* written with its end, not read: its number in receipts.h; 0: none */
 	char *command;    /* JSON; NULL is [] */
 	char *record; /* JSON: data of its owner; the complete run record after the end; NULL is {} */

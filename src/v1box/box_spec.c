@@ -341,6 +341,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 				       .idle_ms = conf->idle_ms,
 				       .retention_ms = conf->retention_ms };
 	snprintf(out->row.team, sizeof(out->row.team), "%s", c->who.team);
+	snprintf(out->row.key, sizeof(out->row.key), "%s", c->who.id);
 	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));
 	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
 	if (box_spec_template(c, call_text(c, "template", TEMPLATE_BASE), out, e) < 0)

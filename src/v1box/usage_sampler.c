@@ -1,6 +1,7 @@
 /* usage_sampler.c - see usage_sampler.h. */
 #include "v1box/usage_sampler.h"
 #include "base/cleanup.h"
+#include "fleet/charge.h"
 
 #include <string.h>
 
@@ -191,8 +192,10 @@ static void sampler_counted(void *ctx, const struct frame *f, size_t len, int *f
 	if (f) {
 		x->now.kernel = *(const struct wire_counters *)f;
 		x->now.counted = 1;
-		if (b)
+		if (b) {
 			box_count_cpu(b, &x->now.kernel);
+			charge_box(b, &x->now.kernel);
+		}
 	}
 	is_complete(x);
 }

@@ -533,12 +533,10 @@ int batch_routes_init(struct api *a, struct err *e)
 	};
 
 	/* Pipelines use the same quotas as batches. */
-	a->fleet.accounts = (struct fleet_accounts){
-		.ctx = a,
-		.may_run = may_run,
-		.may_have = may_have,
-		.used = batch_used,
-		.computed = batch_charge_compute,
-	};
+	a->fleet.accounts.ctx = a;
+	a->fleet.accounts.may_run = may_run;
+	a->fleet.accounts.may_have = may_have;
+	a->fleet.accounts.used = batch_used;
+	a->fleet.accounts.computed = batch_charge_compute;
 	return batches_new(&a->batches, &a->fleet, &conf, &hooks, e);
 }

@@ -265,6 +265,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.lang = w->plan.program.lang,
 		.request = w->request,
 		.replay_of = w->replay_of,
+		.key = w->who.id,
 	};
 }
 

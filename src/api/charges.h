@@ -1,0 +1,8 @@
+/* charges.h - the cost of charges, at the rates of the settings, and costs in answers. */
+#pragma once
+#include "api/api.h"
+
+/* Sets the price functions of the fleet's accounts. */
+void charges_init(struct api *a);
+/* {amount, currency} of a box, batch or pipeline so far. */
+json_t *charges_total_json(struct api *a, const char *subject);

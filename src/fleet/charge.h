@@ -1,0 +1,16 @@
+/* charge.h - what a run or a box is charged for. The cost comes from accounts.price; the run writer writes the
+ * charge in the transaction of the end of the run.
+ * Owns: nothing. What a box was charged for is in the store (store/usage.h) and, as a copy, in struct box. */
+#pragma once
+#include "fleet/exec.h"
+#include "store/usage.h"
+
+struct exit_info;
+
+/* The charge of an exec that has ended; adds usage and cost to its record. */
+struct store_charge charge_exec(struct exec *r, const struct exit_info *end);
+/* Charges a box for what it used outside of its runs: CPU time and memory since the last call, if no program
+ * runs, and bytes sent. now: counters of the kernel, NULL: not known. */
+void charge_box(struct box *b, const struct wire_counters *now);
+/* The same for work that is neither: an item of a batch, a call of a language model. Sets day and cost. */
+void charge_other(struct fleet *f, struct store_charge *c);
