@@ -43,6 +43,7 @@ struct api_conf {
 	int tls;
 	uint32_t own_uid; /* of the user that started the daemon; on the unix socket this user has
 			   * the role owner, as root has */
+	uint32_t access_gid; /* and so have members of this group; 0: none */
 	/* clang-format on */
 };
 

@@ -280,7 +280,8 @@ static const char *auth_bearer(const struct http_req *r, char room[KEY_TEXT + 1]
 
 static int peer_is_owner(const struct api *a, const struct http_req *r, struct principal *out)
 {
-	if (!r->unix_peer || (r->peer_uid != 0 && r->peer_uid != a->conf.own_uid))
+	if (!r->unix_peer || (r->peer_uid != 0 && r->peer_uid != a->conf.own_uid &&
+			      (!a->conf.access_gid || !http_peer_in_group(r, a->conf.access_gid))))
 		return 0;
 	*out = (struct principal){ .role = ROLE_OWNER };
 	snprintf(out->id, sizeof(out->id), "uid:%u", r->peer_uid);

@@ -225,6 +225,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 
 	[CONFIG_RUN] = { "serve.run", CONFIG_PATH, "$run", "ATOLL_RUN", .check = check_run,
 		.help = "folder of the keeper's socket and the records of boxes" },
+	[CONFIG_GROUP] = { "serve.group", CONFIG_TEXT, NULL, "ATOLL_GROUP",
+		.help = "group (name or gid) whose members use the unix socket without a key, as owners of team default" },
 
 	[CONFIG_MAX_LIFETIME] = { "limits.max_lifetime", CONFIG_TIME, "24h", "ATOLL_MAX_LIFETIME",
 		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,

@@ -577,6 +577,7 @@ static struct api_conf api_settings(const struct server_start *s)
 		.pipeline_forgetful = !config_bool(c, CONFIG_PIPELINE_MEMORY),
 		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
 		.own_uid = s->own_uid,
+		.access_gid = s->access_gid,
 	};
 }
 

@@ -16,6 +16,7 @@ struct server_start {
 	int alone; /* 1: no older server is draining; else the supervisor sends WIRE_DONE when it has exited */
 	uid_t uid, own_uid; /* to become; the user that started the daemon */
 	gid_t gid;
+	gid_t access_gid;   /* serve.group; 0: none */
 	const char *folder; /* of the store */
 	int models;         /* the llm process runs: WIRE_LLM_CONNECT to the supervisor returns a
 			     * connection */

@@ -3,7 +3,9 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,28 @@ static int find_user(struct state_dir *h, const struct config *c, struct err *e)
 	h->uid = h->gid = name ? (uid_t)strtoul(name, &end, 10) : SERVER_UID;
 	if (name && (*end || h->uid == 0))
 		return err_set(e, ERR_NOT_FOUND, "serve.user: no user named '%.40s'", name);
+	return 0;
+}
+
+/* Members of this group are owners of team default. Group 0 would include processes of root that dropped their uid. */
+static int find_group(struct state_dir *h, const struct config *c, struct err *e)
+{
+	const char *name = config_text(c, CONFIG_GROUP);
+	const struct group *gr = name ? getgrnam(name) : NULL;
+	unsigned long gid = 0;
+	char *end = NULL;
+
+	if (!name)
+		return 0;
+	if (gr)
+		gid = gr->gr_gid;
+	else if (*name >= '0' && *name <= '9')
+		gid = strtoul(name, &end, 10);
+	if ((!gr && (!end || *end)) || gid >= UINT32_MAX)
+		return err_set(e, ERR_NOT_FOUND, "serve.group: no group named '%.40s'", name);
+	if (gid == 0)
+		return err_set(e, ERR_INVALID, "serve.group: must not be the group of root");
+	h->access_gid = (gid_t)gid;
 	return 0;
 }
 
@@ -90,7 +114,7 @@ static int make_state(struct state_dir *h, const struct config *c, struct err *e
 int state_dir_open(struct state_dir *h, const struct config *c, struct err *e)
 {
 	*h = (struct state_dir){ .uid = (uid_t)-1 };
-	if (find_user(h, c, e) < 0)
+	if (find_user(h, c, e) < 0 || find_group(h, c, e) < 0)
 		return -1;
 	return make_state(h, c, e);
 }

@@ -9,6 +9,7 @@
 struct state_dir {
 	uid_t uid; /* the user that the server becomes; (uid_t)-1: unchanged */
 	gid_t gid;
+	gid_t access_gid; /* serve.group; 0: none */
 	char state[1024], folder[1100];
 };
 /* Finds out, and makes the folders. */

@@ -38,6 +38,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* Kept across an upgrade: the pidfile and the listening sockets; the servers, each as PID:LINK. */
@@ -173,6 +174,49 @@ static int listen_on(struct supervisor *w, const char *where, struct err *e)
 	return fd < 0 ? -1 : add_listener(w, fd, e);
 }
 
+/* 1: the service manager has opened this address. */
+static int supervisor_has_listener(const struct supervisor *w, const char *where)
+{
+	struct addr a;
+	struct err e;
+
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		if (addr_of(w->listeners[i], &a, &e) == 0 && strcmp(a.text, where) == 0)
+			return 1;
+	return 0;
+}
+
+/* Members of serve.group may connect: the socket and the run folder belong to that group. Other sockets in the folder check
+ * the uid of a client themselves. */
+static int supervisor_admit_group(const struct supervisor *w, const char *path, struct err *e)
+{
+	gid_t gid = w->state_dir.access_gid;
+	size_t n = strlen(w->run);
+	struct stat st;
+
+	if (chown(path, (uid_t)-1, gid) < 0)
+		return err_sys(e, "give %.200s to group %u", path, (unsigned)gid);
+	if (strncmp(path, w->run, n) != 0 || path[n] != '/' || stat(w->run, &st) < 0 ||
+	    (st.st_mode & 0001))
+		return 0;
+	if (chown(w->run, (uid_t)-1, gid) < 0 || chmod(w->run, (st.st_mode & 07700) | 0010) < 0)
+		return err_sys(e, "give %.200s to group %u", w->run, (unsigned)gid);
+	return 0;
+}
+
+/* The socket on which the uid or the group of a client is its credential. Only its owner and its group may connect. */
+static int listen_local(struct supervisor *w, const char *path, struct err *e)
+{
+	char where[300];
+
+	snprintf(where, sizeof(where), "unix:%.250s", path);
+	if (supervisor_has_listener(w, where))
+		return 0;
+	if (listen_on(w, where, e) < 0)
+		return -1;
+	return w->state_dir.access_gid ? supervisor_admit_group(w, path, e) : 0;
+}
+
 static int open_sockets(struct supervisor *w, struct err *e)
 {
 	const char *const *addresses = config_list(&w->config, CONFIG_LISTEN);
@@ -192,11 +236,8 @@ static int open_sockets(struct supervisor *w, struct err *e)
 	for (; n == 0 && *addresses; addresses++)
 		if (listen_on(w, *addresses, e) < 0)
 			return -1;
-	if (socket)
-		snprintf(path, sizeof(path), "unix:%.250s", socket);
-	else
-		snprintf(path, sizeof(path), "unix:%.250s/atoll.sock", w->run);
-	return listen_on(w, path, e);
+	snprintf(path, sizeof(path), "%.250s/atoll.sock", w->run);
+	return listen_local(w, socket ? socket : path, e);
 }
 
 /* ---- the server ---- */
@@ -211,6 +252,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 				  .uid = w->state_dir.uid,
 				  .gid = w->state_dir.gid,
 				  .own_uid = getuid(),
+				  .access_gid = w->state_dir.access_gid,
 				  .folder = w->state_dir.folder,
 				  .models = w->llm_child.path[0] != 0 };
 	sigset_t none;

@@ -120,6 +120,8 @@ int http_drained(const struct http_server *s);
 void http_server_fini(struct http_server *s);
 
 /* ---- asking a request ---- */
+/* 1: the client of a unix socket had this group, as its own or as a further one, when it connected. */
+int http_peer_in_group(const struct http_req *r, uint32_t gid);
 const char *http_header(const struct http_req *r, const char *lower_name); /* NULL: not there */
 /* The decoded value of a query parameter, in memory of the request; NULL: not present. For a
  * value that decodes to bytes with NUL, or is not valid percent-encoding, http_query_check()

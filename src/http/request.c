@@ -2,7 +2,9 @@
 #include "http/conn.h"
 #include "base/hex.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 const char *http_header(const struct http_req *r, const char *lower_name)
 {
@@ -10,6 +12,29 @@ const char *http_header(const struct http_req *r, const char *lower_name)
 		if (strcmp(r->headers[i].name, lower_name) == 0)
 			return r->headers[i].value;
 	return NULL;
+}
+
+int http_peer_in_group(const struct http_req *r, uint32_t gid)
+{
+	enum { GROUPS_MAX = 65536 }; /* of the kernel: NGROUPS_MAX */
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	gid_t *groups;
+	int found = 0;
+
+	if (!r->unix_peer || getsockopt(r->conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return 0;
+	if (peer.gid == gid)
+		return 1;
+	size = GROUPS_MAX * sizeof(*groups);
+	groups = malloc(size);
+	if (!groups)
+		abort();
+	if (getsockopt(r->conn->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+		for (unsigned i = 0; i < size / sizeof(*groups); i++)
+			found |= groups[i] == gid;
+	free(groups);
+	return found;
 }
 
 void *http_alloc(struct http_req *r, size_t n)

@@ -81,6 +81,79 @@ the_unit_filters_no_system_call_that_a_box_may_use() {
 	is "$(comm -12 filtered allowed | xargs)" ""
 }
 
+# Does what the service manager does with atoll.socket: makes its sockets, here below the test's folder, and starts the daemon.
+activate() {
+	/usr/bin/python3 - "$units/atoll.socket" "$ATOLL" <<-'END' >log 2>&1 &
+		import os, re, socket, sys
+		fds = []
+		for where in re.findall(r"^ListenStream=(.*)$", open(sys.argv[1]).read(), re.M):
+		    if where.startswith("/"):
+		        s = socket.socket(socket.AF_UNIX)
+		        s.bind(os.environ["ATOLL_RUN"] + "/" + where.rsplit("/", 1)[1])
+		    else:
+		        s = socket.socket()
+		        s.bind(("127.0.0.1", 0))
+		        open("port", "w").write(str(s.getsockname()[1]))
+		    s.listen(64)
+		    fds.append(s)
+		copies = [os.dup(s.fileno()) for s in fds]
+		for i, fd in enumerate(copies):
+		    os.dup2(fd, 3 + i)
+		os.environ.update(LISTEN_FDS=str(len(fds)), LISTEN_PID=str(os.getpid()))
+		os.execv(sys.argv[2], [sys.argv[2], "serve"])
+	END
+	daemon=$!
+}
+
+the_daemon_serves_on_the_sockets_of_the_service_manager() {
+	[ "$(id -u)" = 0 ] || skip "not root"
+	chmod a+x "$TMPDIR" "$work" . # the server runs as another user
+	export ATOLL_STATE="$PWD/state"
+	mkdir -p "$ATOLL_RUN" "$ATOLL_STATE"
+	activate
+	serves() { ! kill -0 $daemon 2>/dev/null || curl -fs --unix-socket "$ATOLL_RUN/atoll.sock" http://x/healthz; }
+	soon serves
+	kill -0 $daemon 2>/dev/null || fail "$(cat log)"
+	is "$(curl -fs "http://127.0.0.1:$(cat port)/healthz" >/dev/null; echo $?)" 0
+	"$ATOLL" stop --all -q
+	wait $daemon || :
+}
+
+# as_user GROUP,...: GET /v1/boxes as a user with these groups; the status of the answer, 000 if it cannot connect.
+as_user() {
+	setpriv --reuid 54321 --regid 54321 --groups "$1" \
+		curl -s -o /dev/null -w '%{http_code}' --unix-socket "$ATOLL_RUN/atoll.sock" http://x/v1/boxes || :
+}
+
+members_of_serve_group_use_the_socket_without_a_key() {
+	[ "$(id -u)" = 0 ] || skip "not root"
+	# A folder that others may enter; the folders of tests are not such.
+	top=$(mktemp -d /tmp/atoll-unit.XXXXXX)
+	chmod 711 "$top"
+	export ATOLL_RUN=$top/run ATOLL_STATE=$top/state ATOLL_LISTEN=127.0.0.1:0
+	ATOLL_GROUP=54322 "$ATOLL" serve >log 2>&1 &
+	daemon=$!
+	serves() { ! kill -0 $daemon 2>/dev/null || curl -fs --unix-socket "$ATOLL_RUN/atoll.sock" http://x/healthz; }
+	soon serves
+	kill -0 $daemon 2>/dev/null || fail "$(cat log)"
+	member=$(as_user 1,54322,7) stranger=$(as_user 1,7)
+	chmod 777 "$ATOLL_RUN" "$ATOLL_RUN/atoll.sock"
+	keyless=$(as_user 1,7)
+	"$ATOLL" stop --all -q
+	wait $daemon || :
+	rm -rf "$top"
+	is "$member $stranger $keyless" "200 000 401"
+}
+
+serve_group_must_exist_and_not_be_the_one_of_root() {
+	for name in no-such-group 0 root 5x 99999999999; do
+		status=0
+		ATOLL_STATE="$PWD/s" ATOLL_GROUP=$name ATOLL_LISTEN=127.0.0.1:0 timeout 60 "$ATOLL" serve >log 2>&1 || status=$?
+		[ "$status" != 0 ] && [ "$status" != 124 ] || fail "$name: status $status"
+		has "$(cat log)" "serve.group:"
+	done
+}
+
 boxes_survive_the_end_of_the_service() {
 	is "$(settings KillMode)" "process "
 	is "$(settings RuntimeDirectoryPreserve)" "yes "
