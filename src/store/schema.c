@@ -689,12 +689,59 @@ static const char receipts[] = "CREATE TABLE receipts ("
 			       ") STRICT;"
 			       "CREATE INDEX run_shares_run ON run_shares (run, created_ns);";
 
+/* Schedules and their ticks: schedules.h. A tick is one time of a schedule; its row is written before
+ * anything is started for it. */
+static const char schedules[] =
+	"CREATE TABLE schedules ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" who TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" role TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" updated_ns INTEGER NOT NULL,"
+	" expression TEXT NOT NULL,"
+	" zone TEXT NOT NULL,"
+	" anchor_ns INTEGER NOT NULL,"
+	" kind TEXT NOT NULL CONSTRAINT \"kind is known\""
+	"  CHECK (kind IN ('run', 'batch', 'pipeline')),"
+	" request TEXT NOT NULL CHECK (json_valid(request)),"
+	" settings TEXT NOT NULL CHECK (json_valid(settings)),"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('active', 'paused', 'ended')),"
+	" reason TEXT NOT NULL,"
+	" decided_ns INTEGER NOT NULL,"
+	" forgotten_ns INTEGER NOT NULL,"
+	" UNIQUE (team, name)"
+	") STRICT;"
+	"CREATE INDEX schedules_team ON schedules (team, created_ns, id);"
+	"CREATE TABLE ticks ("
+	" schedule TEXT NOT NULL REFERENCES schedules ON DELETE CASCADE,"
+	" at_ns INTEGER NOT NULL,"
+	" state TEXT NOT NULL CONSTRAINT \"state is known\""
+	"  CHECK (state IN ('waiting', 'starting', 'running', 'succeeded', 'failed', 'skipped',"
+	"  'missed', 'replaced')),"
+	" manual INTEGER NOT NULL,"
+	" due_ns INTEGER NOT NULL,"
+	" attempt INTEGER NOT NULL,"
+	" started_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL,"
+	" run TEXT NOT NULL,"
+	" count INTEGER NOT NULL,"
+	" detail TEXT NOT NULL,"
+	" PRIMARY KEY (schedule, at_ns)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE INDEX ticks_live ON ticks (schedule, at_ns)"
+	" WHERE state IN ('waiting', 'starting', 'running');";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
 	usage,    series,
 	receipts,
+	schedules,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
