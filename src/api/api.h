@@ -59,6 +59,16 @@ struct api_conf {
 /* The names below which boxes are reached; NULL-terminated, perhaps empty. */
 const char *const *api_preview_domains(const struct api_conf *c);
 
+/* The quotas of teams. */
+enum quota_kind {
+	QUOTA_BOXES,
+	QUOTA_REQUESTS,
+	QUOTA_EXECUTIONS,
+	QUOTA_OUTPUT,
+	QUOTA_COMPUTE,
+	QUOTA_KINDS
+};
+
 struct auth;
 struct quota;
 struct api {
@@ -72,6 +82,8 @@ struct api {
 	struct oidc *oidc; /* NULL: tokens of other issuers are rejected */
 	struct quota *quota;
 	struct usage_sampler *gauges;
+	struct metrics *metrics; /* metrics/metrics.h */
+	struct figures *figures; /* v1/figures.h */
 	struct host_sampler *host; /* NULL: figures of the machine are not available */
 	struct api_table *native; /* routes of the native API */
 	void (*on_second)(struct api *a);
@@ -100,6 +112,7 @@ struct api {
 	int64_t started_ns;
 	uint64_t auth_failures, auth_slowed; /* wrong keys, tokens, signatures; how many of them
 					      * were answered 429 */
+	uint64_t quota_refusals[QUOTA_KINDS];
 	uint64_t by_status[6]; /* number of answers, by the first digit of the status */
 	struct fleet_histogram latency;
 	char text[16384]; /* of an answer, while it is written */

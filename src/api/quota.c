@@ -164,6 +164,7 @@ int quota_request(struct call *c)
 		t->tokens = rate * BURST_S;
 	t->filled_ms = now;
 	if (t->tokens < 1) {
+		c->api->quota_refusals[QUOTA_REQUESTS]++;
 		c->audited = 1; /* no audit row: a rejected request must be cheap */
 		return quota_refuse(c, "too many requests per second", t->team.requests_per_second,
 				    1);
@@ -176,8 +177,10 @@ int quota_box(struct call *c)
 {
 	struct team_count *t = count_of(c->api, c->who.team);
 
-	if (t->team.boxes && fleet_team_boxes(&c->api->fleet, c->who.team) >= t->team.boxes)
+	if (t->team.boxes && fleet_team_boxes(&c->api->fleet, c->who.team) >= t->team.boxes) {
+		c->api->quota_refusals[QUOTA_BOXES]++;
 		return quota_refuse(c, "too many boxes at once", t->team.boxes, 1);
+	}
 	t->unwritten.boxes_created++;
 	return 1;
 }
@@ -194,16 +197,19 @@ static const char *check_run(struct api *a, const struct team_count *t, uint64_t
 	if (q->executions_per_day &&
 	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
 		*out_limit = q->executions_per_day;
+		a->quota_refusals[QUOTA_EXECUTIONS]++;
 		return "too many executions today";
 	}
 	if (q->output_bytes_per_day &&
 	    t->today.output_bytes + t->unwritten.output_bytes >= q->output_bytes_per_day) {
 		*out_limit = q->output_bytes_per_day;
+		a->quota_refusals[QUOTA_OUTPUT]++;
 		return "too many bytes of output today";
 	}
 	if (q->compute_ms_per_month &&
 	    t->month.compute_ms + t->unwritten.compute_ms >= q->compute_ms_per_month) {
 		*out_limit = q->compute_ms_per_month;
+		a->quota_refusals[QUOTA_COMPUTE]++;
 		return "too much computing this month";
 	}
 	return NULL;

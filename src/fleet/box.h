@@ -127,6 +127,7 @@ struct box {
 	enum cause because;  /* why it is ending */
 	uint64_t because_ms;
 	uint64_t create_us, asked_ms;
+	uint64_t asked_ns, asked_real_ns; /* when the keeper was asked, and by the wall clock */
 	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */
 	struct box_user user; /* of its template */

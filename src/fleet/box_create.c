@@ -13,6 +13,7 @@
 #include "fleet/box_secrets.h"
 #include "fleet/exec.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/volumes.h"
 #include "wire/sock.h"
@@ -140,6 +141,19 @@ static void count_template(struct fleet_figures *f, const char *name)
 	f->templates[i].created++;
 }
 
+/* A box that is older than the request for it waited in the pool. */
+static void create_count_start(struct box *b)
+{
+	struct fleet_figures *f = &b->fleet->figures;
+	uint64_t us = (now_ns() - b->asked_ns) / 1000;
+	enum fleet_start start = b->about.created_ns >= b->asked_real_ns ? FLEET_COLD
+				 : b->about.warm                         ? FLEET_WARM
+									 : FLEET_POOLED;
+
+	fleet_observe(&f->create, us);
+	fleet_observe(&f->starts[start], us);
+}
+
 static const char *create_text(const json_t *doc, const char *name)
 {
 	const char *v = json_string_value(json_object_get(doc, name));
@@ -206,7 +220,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	b->create_us = b->about.make_us;
 	fl->figures.created++;
 	count_template(&fl->figures, b->row.template);
-	fleet_observe(&fl->figures.create, (loop_now_ms() - b->asked_ms) * 1000);
+	create_count_start(b);
 	box_set_clock(b);
 	if (b->because != CAUSE_EXIT) { /* its end was requested in the meantime */
 		enum cause because = b->because;
@@ -306,6 +320,8 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->nlayers = want->nlayers;
 	b->layers = copy_of(want->layers, want->nlayers * sizeof(want->layers[0]));
 	b->asked_ms = loop_now_ms();
+	b->asked_ns = now_ns();
+	b->asked_real_ns = clock_ns(CLOCK_REALTIME);
 }
 
 static void ask_keeper(struct box *b, const struct box_spec *want)

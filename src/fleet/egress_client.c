@@ -82,7 +82,8 @@ static void egress_client_save(struct timer *t)
 	}
 }
 
-static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes_out,
+/* Totals of the box; they never decrease. */
+static void egress_client_raise(struct box *b, uint64_t bytes_in, uint64_t bytes_out,
 				uint64_t dns_queries)
 {
 	struct egress_client *g = &b->fleet->egress_client;
@@ -99,6 +100,19 @@ static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes
 	b->way.unsaved = 1;
 	if (!timer_pending(&g->save))
 		timer_set(&g->save, SAVE_MS);
+}
+
+/* The same, of a report: the difference was transferred while this server runs. */
+static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes_out,
+				uint64_t dns_queries)
+{
+	struct fleet_figures *f = &b->fleet->figures;
+
+	if (bytes_in > b->way.bytes_in)
+		f->network_in += bytes_in - b->way.bytes_in;
+	if (bytes_out > b->way.bytes_out)
+		f->network_out += bytes_out - b->way.bytes_out;
+	egress_client_raise(b, bytes_in, bytes_out, dns_queries);
 }
 
 static void way_settled(struct box *b)
@@ -196,6 +210,7 @@ static void take_report(struct egress_client *g, const struct wire_egress_report
 	egress_client_count(b, f->total_in, f->total_out, 0);
 	verdict = json_string_value(json_object_get(doc, "verdict"));
 	b->way.refused += strcmp(verdict, "ok") != 0;
+	b->fleet->figures.network_refused += (uint64_t)egress_client_is_refusal(verdict);
 	if (egress_client_is_refusal(verdict))
 		egress_client_tell_refusal(b, doc);
 	json_decref(doc);
@@ -589,7 +604,7 @@ static int was_held(struct egress_client *g, struct box *b)
 
 	if (!figures)
 		return 0;
-	egress_client_count(b, (uint64_t)json_integer_value(json_array_get(figures, 0)),
+	egress_client_raise(b, (uint64_t)json_integer_value(json_array_get(figures, 0)),
 			    (uint64_t)json_integer_value(json_array_get(figures, 1)),
 			    (uint64_t)json_integer_value(json_array_get(figures, 3)));
 	b->way.transparent = json_is_true(json_array_get(figures, 2));

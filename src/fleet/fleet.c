@@ -19,7 +19,7 @@ const uint64_t fleet_byte_bounds[FLEET_BUCKETS] = {
 	256ull << 20, 512ull << 20, 1ull << 30, 2ull << 30,  4ull << 30,  8ull << 30,  16ull << 30,
 };
 
-void fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes)
+unsigned fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes)
 {
 	unsigned i = 0;
 
@@ -28,9 +28,10 @@ void fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes)
 	h->bucket[i]++;
 	h->count++;
 	h->sum += (double)bytes;
+	return i;
 }
 
-void fleet_observe(struct fleet_histogram *h, uint64_t us)
+unsigned fleet_observe(struct fleet_histogram *h, uint64_t us)
 {
 	double s = (double)us / 1e6;
 	unsigned i = 0;
@@ -40,6 +41,7 @@ void fleet_observe(struct fleet_histogram *h, uint64_t us)
 	h->bucket[i]++;
 	h->count++;
 	h->sum += s;
+	return i;
 }
 
 /* ---- the keeper ---- */

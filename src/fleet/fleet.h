@@ -76,13 +76,31 @@ struct fleet_histogram { /* seconds; the bounds are fleet_bounds */
 	double sum;
 };
 extern const double fleet_bounds[FLEET_BUCKETS];
-void fleet_observe(struct fleet_histogram *h, uint64_t us);
+unsigned fleet_observe(struct fleet_histogram *h, uint64_t us); /* the index of its bucket */
 
 /* The same of bytes; the bounds are fleet_byte_bounds. */
 extern const uint64_t fleet_byte_bounds[FLEET_BUCKETS];
-void fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes);
+unsigned fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes);
+
+/* The last exec in a bucket of a histogram. */
+struct fleet_exemplar {
+	char run[ID_LEN + 1]; /* "": none yet */
+	double value;
+	int64_t at_ns;
+};
 
 enum { FLEET_LANGS = 32 };
+enum fleet_outcome { /* of an exec; docs/daemon.md describes them */
+		     FLEET_OK,
+		     FLEET_ERROR,
+		     FLEET_TIMEOUT,
+		     FLEET_LIMIT,
+		     FLEET_STOPPED,
+		     FLEET_HOST,
+		     FLEET_OUTCOMES,
+};
+/* How a box came to its client. */
+enum fleet_start { FLEET_COLD, FLEET_POOLED, FLEET_WARM, FLEET_STARTS };
 enum fleet_exits { EXITS_0, EXITS_1, EXITS_2, EXITS_126, EXITS_127, EXITS_OTHER, EXITS_COUNT };
 
 struct fleet_figures {
@@ -101,7 +119,13 @@ struct fleet_figures {
 	uint64_t languages
 		[FLEET_LANGS]
 		[2]; /* runs: [1] exited with 0, [0] did not; the last row is for commands */
-	struct fleet_histogram create, run, run_cpu, run_memory;
+	uint64_t outcomes[FLEET_LANGS][FLEET_OUTCOMES];    /* runs, by language as above */
+	uint64_t network_in, network_out, network_refused; /* of all boxes, through egress */
+	uint64_t installs[PM_COUNT][2]; /* sets of packages: [1] installed, [0] not */
+	struct fleet_histogram create, run, run_cpu, run_memory, install;
+	struct fleet_histogram starts[FLEET_STARTS]; /* the same boxes as in create */
+	struct fleet_exemplar run_examples[FLEET_BUCKETS + 1], cpu_examples[FLEET_BUCKETS + 1],
+		memory_examples[FLEET_BUCKETS + 1];
 };
 
 /* Receives all events of boxes. */

@@ -92,23 +92,61 @@ static unsigned run_writer_find_language(const char *name)
 	return n;
 }
 
+static enum fleet_outcome run_writer_outcome(enum cause cause, int status)
+{
+	switch (cause) {
+	case CAUSE_EXIT:
+		return status == 0 ? FLEET_OK : FLEET_ERROR;
+	case CAUSE_SIGNAL:
+		return FLEET_ERROR;
+	case CAUSE_CPU:
+	case CAUSE_WALL:
+		return FLEET_TIMEOUT;
+	case CAUSE_MEMORY:
+	case CAUSE_PROCESSES:
+	case CAUSE_DISK:
+		return FLEET_LIMIT;
+	case CAUSE_HOST:
+		return FLEET_HOST;
+	default:
+		return FLEET_STOPPED;
+	}
+}
+
+static void run_writer_set_example(struct fleet_exemplar *x, const struct store_run *row,
+				   double value)
+{
+	memcpy(x->run, row->id, sizeof(x->run));
+	x->value = value;
+	x->at_ns = row->ended_ns;
+}
+
 static void run_writer_count_run(struct fleet_figures *f, const struct run_writer_line *x)
 {
 	const json_t *cpu = json_object_get(x->record, "cpu_s"),
 		     *memory = json_object_get(x->record, "mem_peak");
 	int well = x->cause == CAUSE_EXIT && x->row.status == 0;
+	unsigned language =
+		run_writer_find_language(json_string_value(json_object_get(x->news, "language")));
+	unsigned bucket;
 
 	f->ended[x->cause]++;
+	f->outcomes[language][run_writer_outcome(x->cause, x->row.status)]++;
+	f->languages[language][well]++;
 	if (x->cause == CAUSE_EXIT)
 		f->exits[exit_code(x->row.status)]++;
-	f->languages[run_writer_find_language(
-		json_string_value(json_object_get(x->news, "language")))][well]++;
 	f->output_bytes += x->row.output_bytes;
-	fleet_observe(&f->run, x->run_us);
-	if (json_is_number(cpu))
-		fleet_observe(&f->run_cpu, (uint64_t)(json_number_value(cpu) * 1e6));
-	if (json_is_integer(memory))
-		fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
+	bucket = fleet_observe(&f->run, x->run_us);
+	run_writer_set_example(&f->run_examples[bucket], &x->row, (double)x->run_us / 1e6);
+	if (json_is_number(cpu)) {
+		bucket = fleet_observe(&f->run_cpu, (uint64_t)(json_number_value(cpu) * 1e6));
+		run_writer_set_example(&f->cpu_examples[bucket], &x->row, json_number_value(cpu));
+	}
+	if (json_is_integer(memory)) {
+		bucket = fleet_observe_bytes(&f->run_memory, (uint64_t)json_integer_value(memory));
+		run_writer_set_example(&f->memory_examples[bucket], &x->row,
+				       (double)json_integer_value(memory));
+	}
 }
 
 static void write_charge(struct fleet *f, const struct run_writer_line *x)

@@ -72,6 +72,8 @@ static void packages_tell(struct install *in, const char *layer, const struct pa
 {
 	uint64_t ms = loop_now_ms() - in->began_ms;
 
+	in->fleet->figures.installs[in->set.manager][layer != NULL]++;
+	fleet_observe(&in->fleet->figures.install, ms * 1000);
 	while (in->waiters) {
 		struct packages_wait *w = in->waiters;
 

@@ -1,4 +1,5 @@
 /* journal.c - see pipeline_internal.h: writes documents, events and the row of a pipeline. */
+#include "debug/debug.h"
 #include "pipeline/pipeline_internal.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -113,7 +114,18 @@ static int write_events(struct pipeline *p, const char *kind, const json_t *doc,
 	return done;
 }
 
-static void journal_count(struct pipeline *p, int stage, const char *kind)
+const char *pipeline_category_name(unsigned i)
+{
+	return i < PIPELINE_CATEGORIES ? debug_categories[i].name : NULL;
+}
+
+static void journal_count_failure(struct pipelines_figures *f, const char *category)
+{
+	for (unsigned i = 0; pipeline_category_name(i); i++)
+		f->failures[i] += !strcmp(pipeline_category_name(i), category);
+}
+
+static void journal_count(struct pipeline *p, int stage, const char *kind, const json_t *doc)
 {
 	struct pipelines_figures *f = &p->all->figures;
 	uint64_t us = now_ns() / 1000 - p->stage_began_us;
@@ -123,6 +135,8 @@ static void journal_count(struct pipeline *p, int stage, const char *kind)
 		fleet_observe(&f->stages[stage], us);
 	}
 	f->attempts += !strcmp(kind, "result");
+	if (!strcmp(kind, "diagnosis"))
+		journal_count_failure(f, doc_text(doc, "category"));
 	if (strcmp(kind, "report") != 0)
 		return;
 	p->row.ended_ns = fleet_now_ns();
@@ -144,7 +158,7 @@ int journal_add(struct pipeline *p, const char *kind, json_t *doc, const char *o
 		struct store_pipeline was = p->row;
 
 		p->seq++;
-		journal_count(p, pipeline_apply(p, kind, doc), kind);
+		journal_count(p, pipeline_apply(p, kind, doc), kind, doc);
 		if (write_events(p, kind, doc, outcome, e) < 0 ||
 		    store_pipeline_update(s, &p->row, e) < 0)
 			store_rollback(s);

@@ -47,9 +47,13 @@ enum pipelines_outcome {
 	OUTCOME_COUNT,
 };
 const char *pipeline_outcome_name(enum pipelines_outcome o);
+/* The categories of failures (docs/errors.md), in a fixed order; NULL: that was the last one. */
+enum { PIPELINE_CATEGORIES = 64 };
+const char *pipeline_category_name(unsigned i);
 struct pipelines_figures { /* since this server started */
 	unsigned live;
 	uint64_t outcomes[OUTCOME_COUNT], attempts, retries, overfit;
+	uint64_t failures[PIPELINE_CATEGORIES]; /* diagnosed failed runs */
 	struct fleet_histogram stages[STORE_STAGES], whole;
 };
 const struct pipelines_figures *pipelines_figures(const struct pipelines *a);

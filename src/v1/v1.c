@@ -1,6 +1,7 @@
 /* v1.c - see v1.h. */
 #include "v1/v1.h"
 #include "v1/doctor.h"
+#include "v1/figures.h"
 #include "batch/batch.h"
 #include "fleet/snapshot.h"
 #include "pipeline/pipeline.h"
@@ -30,11 +31,15 @@ int v1_init(struct api *a, struct err *e)
 	    snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
 	    batch_routes_init(a, e) < 0)
 		return -1;
-	return pipelines_routes_init(a, e);
+	if (pipelines_routes_init(a, e) < 0)
+		return -1;
+	figures_init(a);
+	return 0;
 }
 
 void v1_fini(struct api *a)
 {
+	figures_fini(a);
 	languages_fini(a);
 	doctor_free(a->doctor);
 	free(a->rooms); /* empty: connections are closed */

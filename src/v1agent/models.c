@@ -1,5 +1,6 @@
 /* models.c - see models.h. */
 #include "v1agent/models.h"
+#include "metrics/metrics.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 
@@ -134,53 +135,35 @@ void models_ask(struct call *c)
 
 /* ---- figures ---- */
 
-void models_metrics(const struct api *a, struct buf *out)
+void models_figures(const struct api *a, struct metrics *m)
 {
 	static const struct {
-		const char *name, *member, *kind, *help;
+		enum metric_id id;
+		const char *member, *kind;
 	} rows[] = {
-		{ "questions_total", "asked", NULL, "Requests to language models." },
-		{ "failures_total", "failed", NULL, "Requests to language models that failed." },
-		{ "calls_total", "calls", NULL,
-		  "HTTP requests to model providers, including retries." },
-		{ "cost_total", "cost", NULL,
-		  "Cost of the requests, in the currency of the configured prices." },
-		{ "tokens_total", "in", "in",
-		  "Tokens by kind; kind in excludes tokens from a cache." },
-		{ "tokens_total", "out", "out", NULL },
-		{ "tokens_total", "cache_read", "cache_read", NULL },
-		{ "tokens_total", "cache_write", "cache_write", NULL },
+		{ METRIC_MODEL_QUESTIONS, "asked", NULL },
+		{ METRIC_MODEL_FAILURES, "failed", NULL },
+		{ METRIC_MODEL_CALLS, "calls", NULL },
+		{ METRIC_MODEL_COST, "cost", NULL },
+		{ METRIC_MODEL_TOKENS, "in", "in" },
+		{ METRIC_MODEL_TOKENS, "out", "out" },
+		{ METRIC_MODEL_TOKENS, "cache_read", "cache_read" },
+		{ METRIC_MODEL_TOKENS, "cache_write", "cache_write" },
 	};
 	const json_t *figures = llm_figures(a->model);
 	const char *model;
 	json_t *row;
 
-	if (!json_object_size(figures))
-		return;
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		if (rows[i].help)
-			buf_printf(out, "# HELP atoll_model_%s %s\n# TYPE atoll_model_%s counter\n",
-				   rows[i].name, rows[i].help, rows[i].name);
-		json_object_foreach((json_t *)figures, model, row)
-		{
-			buf_printf(out, "atoll_model_%s{model=\"%s\"", rows[i].name, model);
-			if (rows[i].kind)
-				buf_printf(out, ",kind=\"%s\"", rows[i].kind);
-			buf_printf(out, "} %.9g\n",
-				   json_number_value(json_object_get(row, rows[i].member)));
-		}
-	}
-	buf_puts(
-		out,
-		"# HELP atoll_model_cache_ratio Part of the input tokens that was read from a cache.\n"
-		"# TYPE atoll_model_cache_ratio gauge\n");
 	json_object_foreach((json_t *)figures, model, row)
 	{
 		double in = json_number_value(json_object_get(row, "in")),
 		       cached = json_number_value(json_object_get(row, "cache_read")),
 		       all = in + cached + json_number_value(json_object_get(row, "cache_write"));
 
-		buf_printf(out, "atoll_model_cache_ratio{model=\"%s\"} %.4f\n", model,
-			   all > 0 ? cached / all : 0);
+		for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+			metrics_put(m, rows[i].id,
+				    json_number_value(json_object_get(row, rows[i].member)), model,
+				    rows[i].kind);
+		metrics_put(m, METRIC_MODEL_CACHE_RATIO, all > 0 ? cached / all : 0, model, NULL);
 	}
 }

@@ -3,10 +3,10 @@
 #pragma once
 #include "api/api.h"
 
-struct buf;
+struct metrics;
 
 extern const struct field models_ask_fields[];
 
 void models_list(struct call *c);
 void models_ask(struct call *c);
-void models_metrics(const struct api *a, struct buf *out); /* for Prometheus */
+void models_figures(const struct api *a, struct metrics *m); /* calls metrics_put() */

@@ -1,0 +1,437 @@
+/* metrics.c - see metrics.h. */
+#include "metrics/metrics.h"
+#include "base/buf.h"
+#include "metrics/exposition.h"
+#include "metrics/series_history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { METRICS_RING = METRICS_RECENT_S / METRICS_STEP_S + 1 };
+
+struct metrics_family {
+	struct metrics_series **v;
+	unsigned n;
+	unsigned next; /* where the next value probably belongs: sources keep their order */
+};
+
+struct metrics {
+	struct fleet *fleet;
+	struct timer tick;
+	struct metrics_source *sources;
+	double (*cost)(void *ctx);
+	void *cost_ctx;
+	struct metrics_family families[METRIC_COUNT];
+	double *now; /* by slot */
+	unsigned slots, room;
+	uint64_t collection;
+	struct metrics_moment ring[METRICS_RING];
+	unsigned ring_first, ring_n;
+	struct series_history *history;
+};
+
+/* ---- series ---- */
+
+static struct metrics_series *metrics_new_series(struct metrics *m, const struct metric_def *d,
+						 const char *const *labels)
+{
+	unsigned n = metric_nlabels(d), slots = d->type == METRIC_HISTOGRAM ? METRICS_SLOTS : 1;
+	struct metrics_family *f = &m->families[metric_id(d)];
+	struct metrics_series *s = calloc(1, sizeof(*s));
+	struct buf text = { 0 };
+
+	f->v = realloc(f->v, (f->n + 1) * sizeof(struct metrics_series *));
+	if (!s || !f->v)
+		abort();
+	s->def = d;
+	s->slot = m->slots;
+	s->first = m->collection;
+	for (unsigned i = 0; i < n; i++) {
+		s->labels[i] = strdup(labels[i]);
+		if (!s->labels[i])
+			abort();
+	}
+	exposition_series_text(&text, d, s->labels);
+	s->text = buf_steal(&text);
+	if (m->slots + slots > m->room) {
+		m->room = (m->room ? m->room * 2 : 512) + slots;
+		m->now = realloc(m->now, m->room * sizeof(*m->now));
+		if (!m->now)
+			abort();
+	}
+	memset(m->now + m->slots, 0, slots * sizeof(*m->now));
+	m->slots += slots;
+	f->v[f->n++] = s;
+	return s;
+}
+
+static int metrics_has_labels(const struct metrics_series *s, const char *const *labels, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(s->labels[i], labels[i]) != 0)
+			return 0;
+	return 1;
+}
+
+static struct metrics_series *metrics_lookup(struct metrics_family *f, const char *const *labels,
+					     unsigned n)
+{
+	for (unsigned k = 0; k < f->n; k++) {
+		unsigned i = (f->next + k) % f->n;
+
+		if (metrics_has_labels(f->v[i], labels, n)) {
+			f->next = i + 1;
+			return f->v[i];
+		}
+	}
+	return NULL;
+}
+
+/* Different values that the label has in the series of its figure. */
+static unsigned metrics_count_values(const struct metrics_family *f, unsigned label)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		unsigned k = 0;
+
+		while (strcmp(f->v[k]->labels[label], f->v[i]->labels[label]) != 0)
+			k++;
+		n += k == i;
+	}
+	return n;
+}
+
+static int metrics_has_value(const struct metrics_family *f, unsigned label, const char *value)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (!strcmp(f->v[i]->labels[label], value))
+			return 1;
+	return 0;
+}
+
+static const char *metrics_bounded(const struct metrics_family *f, const struct metric_def *d,
+				   unsigned label, const char *value, char cut[METRIC_LABEL + 1])
+{
+	const struct metric_label *l = &d->labels[label];
+
+	snprintf(cut, METRIC_LABEL + 1, "%s", value ? value : "");
+	if (l->values)
+		return metric_label_has(l, cut) ? cut : "other";
+	return metrics_has_value(f, label, cut) || metrics_count_values(f, label) < l->most
+		       ? cut
+		       : "other";
+}
+
+/* The series, and its value is 0 if this is its first value in this collection. */
+static struct metrics_series *metrics_find_series(struct metrics *m, enum metric_id id,
+						  const char *label, const char *second)
+{
+	const struct metric_def *d = &metric_defs[id];
+	struct metrics_family *f = &m->families[id];
+	const char *labels[METRIC_LABELS] = { label ? label : "", second ? second : "" };
+	char cut[METRIC_LABELS][METRIC_LABEL + 1];
+	unsigned n = metric_nlabels(d);
+	struct metrics_series *s = metrics_lookup(f, labels, n);
+
+	if (!s) {
+		for (unsigned i = 0; i < n; i++)
+			labels[i] = metrics_bounded(f, d, i, labels[i], cut[i]);
+		s = metrics_lookup(f, labels, n);
+	}
+	if (!s)
+		s = metrics_new_series(m, d, labels);
+	if (s->seen != m->collection) {
+		s->seen = m->collection;
+		memset(m->now + s->slot, 0,
+		       (d->type == METRIC_HISTOGRAM ? METRICS_SLOTS : 1) * sizeof(double));
+	}
+	return s;
+}
+
+void metrics_put(struct metrics *m, enum metric_id id, double value, const char *label,
+		 const char *second)
+{
+	const struct metrics_series *s = metrics_find_series(m, id, label, second);
+
+	m->now[s->slot] += value;
+}
+
+void metrics_put_histogram(struct metrics *m, enum metric_id id, const struct fleet_histogram *h,
+			   const struct fleet_exemplar *examples, const char *label)
+{
+	struct metrics_series *s = metrics_find_series(m, id, label, NULL);
+	double *v = m->now + s->slot;
+
+	s->examples = examples;
+	for (unsigned i = 0; i <= FLEET_BUCKETS; i++)
+		v[i] += (double)h->bucket[i];
+	v[METRICS_COUNT_SLOT] += (double)h->count;
+	v[METRICS_SUM_SLOT] += h->sum;
+}
+
+void metrics_add_source(struct metrics *m, struct metrics_source *s)
+{
+	s->next = m->sources;
+	m->sources = s;
+}
+
+void metrics_set_cost(struct metrics *m, double (*total)(void *ctx), void *ctx)
+{
+	m->cost = total;
+	m->cost_ctx = ctx;
+}
+
+void metrics_collect(struct metrics *m)
+{
+	m->collection++;
+	for (struct metrics_source *s = m->sources; s; s = s->next)
+		s->read(s, m);
+	metrics_put(m, METRIC_COST, m->cost ? m->cost(m->cost_ctx) : 0, NULL, NULL);
+}
+
+struct metrics_series *const *metrics_series(const struct metrics *m, enum metric_id id,
+					     unsigned *out_n)
+{
+	*out_n = m->families[id].n;
+	return m->families[id].v;
+}
+
+int metrics_is_current(const struct metrics *m, const struct metrics_series *s)
+{
+	return s->seen == m->collection;
+}
+
+const double *metrics_value(const struct metrics *m, const struct metrics_series *s)
+{
+	return m->now + s->slot;
+}
+
+struct fleet *metrics_fleet(const struct metrics *m)
+{
+	return m->fleet;
+}
+
+struct series_history *metrics_history(const struct metrics *m)
+{
+	return m->history;
+}
+
+/* ---- recent values ---- */
+
+void metrics_moment_take(const struct metrics *m, struct metrics_moment *x)
+{
+	if (x->n < m->slots) {
+		x->v = realloc(x->v, m->slots * sizeof(*x->v));
+		if (!x->v)
+			abort();
+	}
+	x->n = m->slots;
+	x->at_ms = loop_now_ms();
+	x->collection = m->collection;
+	if (m->slots)
+		memcpy(x->v, m->now, m->slots * sizeof(*x->v));
+}
+
+void metrics_moment_fini(struct metrics_moment *x)
+{
+	free(x->v);
+	*x = (struct metrics_moment){ 0 };
+}
+
+static void metrics_remember(struct metrics *m)
+{
+	struct metrics_moment *x = &m->ring[(m->ring_first + m->ring_n) % METRICS_RING];
+
+	if (m->ring_n == METRICS_RING)
+		m->ring_first = (m->ring_first + 1) % METRICS_RING;
+	else
+		m->ring_n++;
+	metrics_moment_take(m, x);
+}
+
+/* The last moment that is at least window_s ago, or the oldest one. */
+static const struct metrics_moment *metrics_moment_before(const struct metrics *m,
+							  uint32_t window_s)
+{
+	uint64_t now_ms = loop_now_ms();
+	unsigned i = m->ring_n;
+
+	while (i > 1) {
+		const struct metrics_moment *x = &m->ring[(m->ring_first + i - 1) % METRICS_RING];
+
+		if (now_ms - x->at_ms >= (uint64_t)window_s * 1000)
+			return x;
+		i--;
+	}
+	return &m->ring[m->ring_first];
+}
+
+double metrics_increase(const struct metrics *m, const struct metrics_series *s, unsigned slot,
+			const struct metrics_moment *since)
+{
+	double now = m->now[s->slot + slot], before = 0;
+
+	if (s->first <= since->collection && s->slot + slot < since->n)
+		before = since->v[s->slot + slot];
+	else if (s->def->flags & METRIC_OUTSIDE)
+		return 0;
+	return now < before ? now : now - before;
+}
+
+static void metrics_sum_add(struct metrics_sum *to, double value, double sum)
+{
+	to->series++;
+	to->value += value;
+	to->sum += sum;
+	if (to->series == 1 || value > to->most)
+		to->most = value;
+}
+
+struct metrics_sum metrics_sum(const struct metrics *m, const struct metric_def *d,
+			       const struct metrics_filter *f)
+{
+	const struct metrics_family *all = &m->families[metric_id(d)];
+	int wide = d->type == METRIC_HISTOGRAM;
+	struct metrics_sum out = { 0 };
+
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct metrics_series *s = all->v[i];
+		const double *v = m->now + s->slot;
+
+		if (metrics_is_current(m, s) && metrics_filter_match(f, s->labels))
+			metrics_sum_add(&out, v[wide ? METRICS_COUNT_SLOT : 0],
+					v[wide ? METRICS_SUM_SLOT : 0]);
+	}
+	return out;
+}
+
+static struct metrics_sum metrics_recent_increase(const struct metrics *m,
+						  const struct metric_def *d,
+						  const struct metrics_filter *f,
+						  const struct metrics_moment *since)
+{
+	const struct metrics_family *all = &m->families[metric_id(d)];
+	int wide = d->type == METRIC_HISTOGRAM;
+	struct metrics_sum out = { 0 };
+
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct metrics_series *s = all->v[i];
+
+		if (metrics_is_current(m, s) && metrics_filter_match(f, s->labels))
+			metrics_sum_add(
+				&out, metrics_increase(m, s, wide ? METRICS_COUNT_SLOT : 0, since),
+				metrics_increase(m, s, wide ? METRICS_SUM_SLOT : 0, since));
+	}
+	return out;
+}
+
+/* The sum of the gauges at that moment. */
+static struct metrics_sum metrics_gauges_at(const struct metrics *m, const struct metric_def *d,
+					    const struct metrics_filter *f,
+					    const struct metrics_moment *at)
+{
+	const struct metrics_family *all = &m->families[metric_id(d)];
+	struct metrics_sum out = { 0 };
+
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct metrics_series *s = all->v[i];
+
+		if (s->first <= at->collection && s->slot < at->n &&
+		    metrics_filter_match(f, s->labels))
+			metrics_sum_add(&out, at->v[s->slot], at->v[s->slot]);
+	}
+	return out;
+}
+
+static struct metrics_sum metrics_recent_gauge(const struct metrics *m, const struct metric_def *d,
+					       const struct metrics_filter *f,
+					       const struct metrics_moment *since)
+{
+	struct metrics_sum out = metrics_sum(m, d, f), mean = { .series = out.series };
+	unsigned n = 1;
+
+	mean.value = mean.most = out.value;
+	for (unsigned i = m->ring_n; i-- > 0;) {
+		const struct metrics_moment *x = &m->ring[(m->ring_first + i) % METRICS_RING];
+		struct metrics_sum one = metrics_gauges_at(m, d, f, x);
+
+		mean.value += one.value;
+		if (one.value > mean.most)
+			mean.most = one.value;
+		n++;
+		if (x == since)
+			break;
+	}
+	mean.value /= n;
+	mean.sum = mean.value;
+	return mean;
+}
+
+struct metrics_sum metrics_change(struct metrics *m, const struct metric_def *d,
+				  const struct metrics_filter *f, uint32_t window_s,
+				  uint32_t *out_covered_s)
+{
+	const struct metrics_moment *since = metrics_moment_before(m, window_s);
+	uint32_t known_s = (uint32_t)((loop_now_ms() - since->at_ms) / 1000);
+
+	if (window_s > METRICS_RECENT_S)
+		return series_history_change(m->history, d, f, window_s, out_covered_s);
+	*out_covered_s = known_s < window_s ? known_s : window_s;
+	return d->type == METRIC_GAUGE ? metrics_recent_gauge(m, d, f, since)
+				       : metrics_recent_increase(m, d, f, since);
+}
+
+/* ---- life ---- */
+
+static void metrics_tick(struct timer *t)
+{
+	struct metrics *m = loop_owner(t, struct metrics, tick);
+
+	metrics_collect(m);
+	metrics_remember(m);
+	series_history_tick(m->history);
+	timer_set(t, METRICS_STEP_S * 1000);
+}
+
+struct metrics *metrics_new(struct fleet *f)
+{
+	struct metrics *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		abort();
+	m->fleet = f;
+	m->history = series_history_new(m);
+	/* The first moment: all counters of this process are 0. */
+	metrics_remember(m);
+	timer_init_late(&m->tick, f->loop, metrics_tick);
+	timer_set(&m->tick, METRICS_STEP_S * 1000);
+	return m;
+}
+
+static void metrics_free_family(struct metrics_family *f)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		for (unsigned k = 0; k < METRIC_LABELS; k++)
+			free((char *)f->v[i]->labels[k]);
+		free(f->v[i]->text);
+		free(f->v[i]);
+	}
+	free(f->v);
+}
+
+void metrics_free(struct metrics *m)
+{
+	if (!m)
+		return;
+	timer_fini(&m->tick);
+	metrics_collect(m);
+	series_history_free(m->history);
+	for (unsigned i = 0; i < METRIC_COUNT; i++)
+		metrics_free_family(&m->families[i]);
+	for (unsigned i = 0; i < METRICS_RING; i++)
+		metrics_moment_fini(&m->ring[i]);
+	free(m->now);
+	free(m);
+}
