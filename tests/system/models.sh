@@ -189,7 +189,7 @@ completions_are_counted_in_metrics() {
 	api GET /metrics
 	has "$body" 'atoll_model_questions_total{model="ok"}'
 	has "$body" 'atoll_model_tokens_total{model="ok",kind="cache_read"}'
-	has "$body" 'atoll_model_cache_ratio{model="ok"} 0.6000'
+	has "$body" 'atoll_model_cache_ratio{model="ok"} 0.6'
 	has "$body" 'atoll_model_cost_total{model="ok"}'
 	if command -v promtool >/dev/null; then
 		promtool check metrics <body >promtool 2>&1 || fail "$(cat promtool)"
