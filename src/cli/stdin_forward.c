@@ -92,7 +92,7 @@ static int push_once(struct pump *p)
 	struct api_client_bytes x = { .method = "POST",
 				      .path = path,
 				      .type = "application/octet-stream",
-				      .body = p->kept.p + (p->sent - p->base),
+				      .body = buf_str(&p->kept) + (p->sent - p->base),
 				      .len = (size_t)(forward_total(p) - p->sent),
 				      .from = -1,
 				      .to = -1 };

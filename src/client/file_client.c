@@ -161,14 +161,15 @@ int file_client_transfer(struct file_client *from, const char *from_path, struct
 void file_client_data(struct file_client *c, const void *bytes, size_t n)
 {
 	struct frame f = sock_head(WIRE_DATA, c->ref);
-	size_t done = 0;
+	const char *rest = n ? bytes : "";
+	size_t part;
 
 	do {
-		size_t part = n - done > PIECE ? PIECE : n - done;
-
-		frame_conn_send(&c->post, &f, sizeof(f), (const char *)bytes + done, part, -1);
-		done += part;
-	} while (done < n);
+		part = n > PIECE ? PIECE : n;
+		frame_conn_send(&c->post, &f, sizeof(f), rest, part, -1);
+		rest += part;
+		n -= part;
+	} while (n);
 }
 
 void file_client_put(struct file_client *c, struct wire_put *put, const char *path,

@@ -244,7 +244,7 @@ static int files_cut(struct files_upload *u)
 /* Decodes some of the input. -1: rejected, and the error was sent; 0: no input is left. */
 static int files_refill(struct files_upload *u)
 {
-	const char *in = u->in.p + u->in_at;
+	const char *in = buf_str(&u->in) + u->in_at;
 	size_t n = u->in.len - u->in_at;
 	struct err e;
 	long got;

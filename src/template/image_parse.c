@@ -421,13 +421,27 @@ static const struct {
 	  ERR_SYS, "registry %s cannot be reached, so %s was not pulled" },
 };
 
+/* A number is a status only where a space is before it: it may also be part of a port or a digest. */
+static int image_has_word(const char *said, const char *word)
+{
+	const char *at = said;
+
+	while ((at = strcasestr(at, word)) != NULL) {
+		if (!isdigit((unsigned char)*word) ||
+		    (at > said && at[-1] == ' ' && !isalnum((unsigned char)at[strlen(word)])))
+			return 1;
+		at++;
+	}
+	return 0;
+}
+
 static int image_has_words(const char *said, const char *words)
 {
 	char one[128];
 
 	for (; *words; words += strcspn(words, "|"), words += *words == '|') {
 		snprintf(one, sizeof(one), "%.*s", (int)strcspn(words, "|"), words);
-		if (strcasestr(said, one))
+		if (image_has_word(said, one))
 			return 1;
 	}
 	return 0;

@@ -218,6 +218,8 @@ TEST(messages_of_skopeo_are_explained)
 		  ERR_DENIED, "password" },
 		{ "msg=\"reading manifest 1 in r.test/a: manifest unknown: manifest unknown\"",
 		  ERR_NOT_FOUND, "r.test/a:1" },
+		{ "reading manifest 1 in r.test:41429/a: manifest unknown", ERR_NOT_FOUND,
+		  "no image" }, /* the port is not a status */
 		{ "msg=\"toomanyrequests: You have reached your pull rate limit\"", ERR_LIMIT,
 		  "429" },
 		{ "received unexpected HTTP status: 429 Too Many Requests", ERR_LIMIT, "429" },
