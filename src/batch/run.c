@@ -115,7 +115,7 @@ static int next_line(struct batch *b, const char **out, size_t *out_n)
 	size_t searched = 0;
 
 	for (;;) {
-		char *from = b->text.p + b->text_at, *nl;
+		const char *from = buf_str(&b->text) + b->text_at, *nl;
 		size_t n = b->text.len - b->text_at;
 		struct err e;
 		int got;

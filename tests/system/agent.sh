@@ -273,7 +273,7 @@ box_pids() {
 }
 
 no_api_key_is_visible_in_the_box_while_the_agent_works() {
-	! grep -q libasan "/proc/$(server_pid)/maps" || skip "a sanitizer keeps what was freed"
+	! grep -q __asan_init "/proc/$(server_pid)/exe" || skip "a sanitizer keeps what was freed"
 	secret=$model_key
 	begin said "$(script "$(run_it "$(seek "$secret")")" "$(run_it "$(seek Canary-7131)")" \
 		"$(run_it "touch ready; until [ -e go-$$ ]; do sleep 0.05; done")" "$(done_with x)")" \

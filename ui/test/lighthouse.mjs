@@ -2,14 +2,13 @@
 // npm has installed it. It is not a dependency of ui/, because nothing but this needs it.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { executable } from './browser.mjs'
 import { closeBrowser, link } from './kit.mjs'
 
 await closeBrowser() // it starts one of its own
 const from = createRequire(`${process.env.LIGHTHOUSE}/package.json`), load = (name) => import(pathToFileURL(from.resolve(name)).href)
 const { default: lighthouse, desktopConfig } = await load('lighthouse')
 const { launch } = await load('chrome-launcher')
-const chrome = await launch({ chromePath: executable, chromeFlags: ['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run'] })
+const chrome = await launch({ chromePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromeFlags: ['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run'] })
 try {
 	const { lhr } = await lighthouse(link(), { port: chrome.port, logLevel: 'error', output: 'json', onlyCategories: ['accessibility', 'best-practices', 'performance'] }, desktopConfig)
 	if (lhr.runtimeError) throw new Error(lhr.runtimeError.message)
