@@ -35,6 +35,7 @@ static int make_dirs(int root, struct err *e)
 {
 	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
 					    "t", "i", "b",     "l",     "r", "o" };
+	static const char *const numbered[] = { "h", "a", "o" };
 	char name[16];
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
@@ -42,6 +43,12 @@ static int make_dirs(int root, struct err *e)
 			return err_sys(e, "mkdir %s", dirs[i]);
 	for (unsigned i = 0; i < JAIL_LOWERS; i++) {
 		snprintf(name, sizeof(name), "k%u", i);
+		if (mkdirat(root, name, 0755) < 0)
+			return err_sys(e, "mkdir %s", name);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(numbered) * JAIL_HOST_FOLDERS; i++) {
+		snprintf(name, sizeof(name), "%s%u", numbered[i / JAIL_HOST_FOLDERS],
+			 i % JAIL_HOST_FOLDERS);
 		if (mkdirat(root, name, 0755) < 0)
 			return err_sys(e, "mkdir %s", name);
 	}
@@ -137,6 +144,16 @@ static int bind_onto(int root, const char *from, const char *to, unsigned long b
 	return 0;
 }
 
+/* The list of what is installed in /usr, for boxes that add to it. Only with shifted ids, so only with root. */
+static int show_dpkg(int root, struct err *e)
+{
+	if (access("/var/lib/dpkg/status", F_OK) < 0)
+		return 0;
+	if (mkdirat(root, "q", 0755) < 0)
+		return err_sys(e, "mkdir q");
+	return bind_onto(root, "/var/lib/dpkg", "q", 0, MOUNT_ATTR_NODEV, e);
+}
+
 /* Inside a user namespace a procfs may be mounted only where another one is fully visible. The
  * box's root covers it later, so that it cannot be reached. */
 static int show_proc(int root, struct err *e)
@@ -175,7 +192,7 @@ int keeper_root_begin(const char *at, int rootless, int *out_root, struct err *e
 	    bind_onto(root, "d", "d", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0 ||
 	    bind_onto(root, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
 		return -1;
-	if (rootless && show_proc(root, e) < 0)
+	if (rootless ? show_proc(root, e) < 0 : show_dpkg(root, e) < 0)
 		return -1;
 	*out_root = steal_fd(&root);
 	return 0;

@@ -102,6 +102,8 @@ static unsigned first_unneeded_fd(const struct launch_ctx *b)
 	raise_to(&first, sp->keeper_conn);
 	raise_to(&first, sp->listener);
 	raise_to(&first, b->layer_root);
+	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
+		raise_to(&first, b->host[i]);
 	raise_to(&first, b->proc);
 	return first;
 }
@@ -287,7 +289,7 @@ static const struct launch_step {
 	/* Uses the keeper's mount namespace, so before the switch to the box's own. */
 	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
 	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets"), mnt_volumes, 0 },
-	{ ROW("programs", "the host's /usr, read-only; none in a root of an image"), mnt_usr, 0 },
+	{ ROW("programs", "the host's /usr, read-only, in a template build an overlay of it; none in a root of an image"), mnt_usr, 0 },
 	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
 	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
@@ -547,7 +549,10 @@ static int shift_layers(struct launch_launch *l, struct err *e)
 			return err_in(e, "layer %u", i);
 	/* The ids of the skeleton only, which belongs to Atoll. /usr keeps its owners, none of
 	 * which is mapped in the box: else the box's user would be the host's uid 1000, and its
-	 * root the host's, for files that they alone may read. */
+	 * root the host's, for files that they alone may read. mnt_host.c prevents that in another
+	 * way. */
+	if (sp->host_writable && !sp->image && mnt_host_open(userns, l->ctx.host, e) < 0)
+		return -1;
 	return mnt_layer(sp->image ? "/i" : "/t", userns, &l->ctx.layer_root, e);
 }
 
@@ -691,11 +696,15 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	l->ctx = (struct launch_ctx){
 		.sp = sp, .layer_root = -1, .proc = -1, .root = -1, .upper = -1, .boot = -1
 	};
+	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
+		l->ctx.host[i] = -1;
 	l->box = (struct jailed){ .pid = 0, .pidfd = -1, .mounts = -1 };
 	l->go = l->tid = 0;
 	l->execing = 0;
 	done = launch_launch(l, e);
 	own_close_fd(&l->ctx.layer_root);
+	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
+		own_close_fd(&l->ctx.host[i]);
 	own_close_fd(&l->ctx.proc);
 	if (done < 0)
 		return err_in(e, "box %s", sp->id);

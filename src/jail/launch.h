@@ -16,9 +16,13 @@ struct spec;
 
 #define JAIL_LOWERS 68 /* four layers of packages, 64 of a root */
 
-struct jail_lower {  /* a read-only tree below the box's root */
-	int mount;   /* detached, ro,nosuid,nodev; its ids are shifted here */
-	int has_usr; /* a file of it is placed into /usr */
+/* Folders of the host that boxes see: "usr", read-only unless host_writable, and "var/lib/dpkg", only with it. */
+enum { JAIL_HOST_FOLDERS = 2 };
+extern const char *const jail_host_folders[JAIL_HOST_FOLDERS]; /* without the first slash */
+
+struct jail_lower {                 /* a read-only tree below the box's root */
+	int mount;                  /* detached, ro,nosuid,nodev; its ids are shifted here */
+	int has[JAIL_HOST_FOLDERS]; /* it has such a folder, which is no link */
 };
 
 struct spec {
@@ -37,6 +41,8 @@ struct spec {
 	unsigned nlowers;
 	int image;          /* the lowers are its whole root: only a small skeleton lies above
 			     * them, and the host's /usr is not in it */
+	int host_writable;  /* the folders of the host can be changed, in the box's own layer; not
+			     * with image */
 	int disk;           /* detached mount for the box's disk, or -1: a tmpfs of that size */
 	int cgroup;         /* cgroup v2: the directory in which it is created; else -1 */
 	int tasks[6];       /* cgroup v1: `tasks` files to enter before anything else */

@@ -23,7 +23,7 @@
 const struct mnt_row mnt_rows[] = {
 	/* clang-format off */
 	{ "/", "overlay nosuid,nodev", "the template below, the box's own disk above. A root of an image: its layers, and a skeleton above them, so that no link of the image is a mount point" },
-	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro. Not in a root of an image" },
+	{ "/usr", "bind ro,nosuid,nodev", "the host's programs; nothing to download. With layers: an overlay, ro. In a template build: an overlay with the box's disk on top. Not in a root of an image" },
 	{ "/dev", "bind ro,nosuid,noexec", "null zero full random urandom tty and links, no more" },
 	{ "/dev/pts", "devpts nosuid,noexec max=64", "own terminals; the host's are out of reach" },
 	{ "/dev/shm", "bind nosuid,nodev,noexec", "shared memory, counted as disk and as memory" },
@@ -180,9 +180,6 @@ static int place_lowers(const struct launch_ctx *b, struct err *e)
 	return 0;
 }
 
-enum { LOWER_NAMES = JAIL_LOWERS * 9 + 2, OVERLAY_OPTIONS = LOWER_NAMES + 128 };
-_Static_assert(OVERLAY_OPTIONS < 4096, "the kernel reads one page");
-
 /* "k0:k1:l", or of an image "l:k0:k1". Relative names: mountinfo in the box shows them, and must
  * not show the keeper's paths. */
 static void lower_names(const struct launch_ctx *b, char out[LOWER_NAMES])
@@ -219,7 +216,7 @@ static int mnt_overlay(struct launch_ctx *b, struct err *e)
 		return err_set(e, ERR_SYS, "an overlay root needs shifted ids");
 	if (move_mount(b->layer_root, "", AT_FDCWD, "/l", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return err_sys(e, "mount the template");
-	if (place_lowers(b, e) < 0 || open_home(b, e) < 0)
+	if (place_lowers(b, e) < 0 || open_home(b, e) < 0 || mnt_host(b, e) < 0)
 		return -1;
 	lower_names(b, lowers);
 	/* volatile: on a real disk an unmount would sync it, with the data of other boxes. */
@@ -316,7 +313,7 @@ static int step_into(int dir, const char *name, int users, struct err *e)
 	return fd < 0 ? err_sys(e, "open %s", name) : fd;
 }
 
-static int mount_volume(const struct launch_ctx *b, int mount, const char *path, struct err *e)
+int mnt_open_place(const struct launch_ctx *b, const char *path, struct err *e)
 {
 	int users = strncmp(path, "/home/user/", 11) == 0;
 	auto_fd int at = fcntl(b->root, F_DUPFD_CLOEXEC, 3);
@@ -336,6 +333,13 @@ static int mount_volume(const struct launch_ctx *b, int mount, const char *path,
 		close(at);
 		at = next;
 	}
+	return steal_fd(&at);
+}
+
+static int mount_volume(const struct launch_ctx *b, int mount, const char *path, struct err *e)
+{
+	auto_fd int at = mnt_open_place(b, path, e);
+
 	if (at < 0)
 		return -1;
 	if (move_mount(mount, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -374,7 +378,7 @@ static int layered_usr(const struct launch_ctx *b, struct err *e)
 	int n = snprintf(options, sizeof(options), "userxattr,lowerdir=");
 
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
-		if (b->sp->lowers[i].has_usr)
+		if (b->sp->lowers[i].has[0])
 			n += snprintf(options + n, sizeof(options) - (size_t)n, "k%u/usr:", i);
 	snprintf(options + n, sizeof(options) - (size_t)n, "u");
 	if (mount("usr", "/o", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) < 0)
@@ -388,8 +392,12 @@ int mnt_usr(struct launch_ctx *b, struct err *e)
 {
 	if (b->sp->image)
 		return 0;
+	if (mnt_host_attach(b, e) < 0)
+		return -1;
+	if (b->host[0] >= 0)
+		return 0;
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
-		if (b->sp->lowers[i].has_usr)
+		if (b->sp->lowers[i].has[0])
 			return layered_usr(b, e);
 	return attach_clone(b, "/u", "usr", e);
 }

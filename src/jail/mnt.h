@@ -4,6 +4,7 @@
  *
  *   /         tmpfs of the keeper
  *   /u        the host's /usr, read-only
+ *   /q        the host's /var/lib/dpkg, read-only; missing without dpkg
  *   /d        /dev of every box: six nodes and some links, read-only
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
@@ -11,7 +12,8 @@
  *   /p        without root only: the host's /proc, so that boxes may mount their own
  *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace
  *   /k0 ...   where it puts further layers
- *   /o        where it makes an overlay for /usr */
+ *   /o        where it makes an overlay for /usr
+ *   /h0 ...   where it mounts folders of the host that it may change: mnt_host.c, with /a0, /o0 ... */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>

@@ -12,6 +12,8 @@ struct launch_ctx { /* one launch in progress, shared by launcher and child */
 	int root;       /* O_PATH of the new root, once it is there */
 	int upper;      /* the box's writable layer */
 	int boot;       /* the content of boot_id in the box; init writes it */
+	/* detached mounts of jail_host_folders that the box may change in its layer, ids shifted; or -1 */
+	int host[JAIL_HOST_FOLDERS];
 	struct err err;
 };
 
@@ -33,6 +35,20 @@ must_check int mnt_proc_readonly(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc_masks(struct launch_ctx *b, struct err *e);
 must_check int mnt_switch(struct launch_ctx *b, struct err *e);
 must_check int mnt_verify(struct launch_ctx *b, struct err *e);
+
+/* ---- for each other ---- */
+
+/* Names of the layers in the options of an overlay: "k67/var/lib/dpkg:". */
+enum { LOWER_NAMES = JAIL_LOWERS * 18 + 2, OVERLAY_OPTIONS = LOWER_NAMES + 160 };
+_Static_assert(OVERLAY_OPTIONS < 4096, "the kernel reads one page");
+
+/* A folder below the new root, made if it is missing; no link is followed. */
+must_check int mnt_open_place(const struct launch_ctx *b, const char *path, struct err *e);
+/* mnt_host.c. Launcher: clones the folders; a folder that cannot be changed on this host is -1. */
+must_check int mnt_host_open(int userns, int out_mounts[JAIL_HOST_FOLDERS], struct err *e);
+/* Makes their overlays, before that of the root: its upper folder is above theirs. */
+must_check int mnt_host(const struct launch_ctx *b, struct err *e);
+must_check int mnt_host_attach(const struct launch_ctx *b, struct err *e);
 
 must_check int net_loopback(struct launch_ctx *b, struct err *e);
 must_check int net_unused(struct launch_ctx *b, struct err *e);

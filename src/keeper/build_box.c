@@ -16,9 +16,11 @@
 #include "zygote/protocol.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(WIRE_OWNER_MAX == JAIL_INIT_ID - 1, "clients cannot give files to the id of init");
@@ -219,17 +221,26 @@ static void build_close_volumes(struct build *x)
 		close(x->sp.volumes[--x->sp.nvolumes].mount);
 }
 
-/* The launch has to know which layers have files for /usr, which is a separate mount. */
+/* Without links: a layer must not choose another folder. */
+static int build_has_folder(int layer, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	auto_fd int fd = (int)syscall(SYS_openat2, layer, path, &how, sizeof(how));
+
+	return fd >= 0;
+}
+
+/* The launch has to know which layers have files for folders that are separate mounts. */
 static int build_layer(struct build *x, const char *name, struct err *e)
 {
 	struct jail_lower *l = &x->sp.lowers[x->sp.nlowers];
-	auto_fd int usr = -1;
 
 	if (layer_store_mount(x->h->layer_store, name, &l->mount, e) < 0)
 		return -1;
 	x->sp.nlowers++;
-	usr = openat(l->mount, "usr", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	l->has_usr = usr >= 0;
+	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
+		l->has[i] = build_has_folder(l->mount, jail_host_folders[i]);
 	return 0;
 }
 
@@ -307,8 +318,8 @@ static int build_launch(struct build *x, struct err *e)
 {
 	struct spec *sp = &x->sp;
 
-	sp->want_mounts =
-		!x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers && !sp->secrets;
+	sp->want_mounts = !x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers &&
+			  !sp->secrets && !sp->host_writable;
 	return build_start_process(x->h, x->b, sp, e);
 }
 
@@ -404,6 +415,7 @@ int build_box(const struct host_state *h, struct build_job *job, struct err *e)
 				   .filter = &h->filter,
 				   .without = j->without,
 				   .secrets = !!(j->flags & WIRE_CREATE_SECRETS),
+				   .host_writable = !!(j->flags & WIRE_CREATE_HOST_WRITABLE),
 				   .bring_tasks = j->cgroup ? late_cgroup_wait : NULL,
 				   .bring_arg = j->cgroup,
 			   } };

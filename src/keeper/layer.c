@@ -182,18 +182,14 @@ static int layer_make_folder(const struct keeper *k, const struct wire_layer_mak
 	return 0;
 }
 
-static int layer_make_upper(const struct keeper *k, const struct keeper_box *b,
-			    const struct wire_layer_make *w, struct layer_store_request *o,
-			    struct err *e)
+static int layer_make_upper(const struct keeper_box *b, const struct wire_layer_make *w,
+			    struct layer_store_request *o, struct err *e)
 {
-	const struct root *r = b->meta.root[0] ? root_table_find(&k->roots, b->meta.root) : NULL;
-
 	if (w->path[0] || w->place[0])
 		return err_set(e, ERR_INVALID,
 			       "the writable layer of a box has no path and no place");
 	o->what = LAYER_STORE_UPPER;
 	o->uid = b->meta.about.uid_base;
-	o->base = !r || r->base;
 	return 0;
 }
 
@@ -214,7 +210,7 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 		return err_set(e, ERR_NOT_FOUND, "no such box");
 	if (b->meta.about.frozen)
 		return err_set(e, ERR_CONFLICT, "box %s is frozen", b->meta.about.id);
-	asked = w->head.flags & WIRE_LAYER_UPPER ? layer_make_upper(k, b, w, &o, e)
+	asked = w->head.flags & WIRE_LAYER_UPPER ? layer_make_upper(b, w, &o, e)
 						 : layer_make_folder(k, w, &o, e);
 	if (asked < 0)
 		return -1;

@@ -118,7 +118,6 @@ static int store_upper(int layers, const struct layer_store_request *o, int conn
 		       struct layer_tree_sum *out, struct err *e)
 {
 	const struct layer_upper u = { .uid_base = o->uid,
-				       .base = o->base,
 				       .bytes_most = o->bytes_most,
 				       .files_most = o->files_most };
 	auto_fd int from = layer_upper_open(conn, &u, e);

@@ -31,7 +31,6 @@ struct layer_store_request {
 		LAYER_STORE_EXPORT
 	} what;
 	uint32_t uid; /* MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
-	int base;     /* UPPER: the box has the host's /usr */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
 		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */

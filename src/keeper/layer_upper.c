@@ -1,6 +1,7 @@
 /* layer_upper.c - see layer_upper.h. */
 #include "keeper/layer_upper.h"
 #include "base/cleanup.h"
+#include "keeper/image_tree.h"
 #include "keeper/layer_image.h"
 #include "keeper/layer_walk.h"
 #include "wire/sock.h"
@@ -131,7 +132,7 @@ static int upper_is_mount_point(const struct upper_copy *c)
 	for (unsigned i = 0; i < ARRAY_LEN(points); i++)
 		if (strcmp(c->path, points[i]) == 0)
 			return 1;
-	return c->u->base && strcmp(c->path, "usr") == 0;
+	return 0;
 }
 
 static int upper_xattrs(struct upper_copy *c, int from, int to, int is_dir)
@@ -276,6 +277,20 @@ static int upper_into(struct upper_copy *c, int from, int to)
 	return upper_xattrs(c, from, to, 1) < 0 ? -1 : upper_facts(c, to, &st);
 }
 
+/* Made on the disk when the box was created (mnt_host.c), and still as it was. */
+static int upper_is_prepared(const struct upper_copy *c, int to)
+{
+	static const char *const paths[] = { "usr", "var/lib/dpkg", "var/lib", "var" };
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_LEN(paths); i++)
+		if (strcmp(c->path, paths[i]) == 0)
+			return fstat(to, &st) == 0 && st.st_uid == 0 && st.st_gid == 0 &&
+			       (st.st_mode & 07777) == 0755 &&
+			       fgetxattr(to, IMAGE_TREE_OPAQUE, NULL, 0) < 0;
+	return 0;
+}
+
 static int upper_folder(struct upper_copy *c, int from_dir, int to_dir, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -287,7 +302,13 @@ static int upper_folder(struct upper_copy *c, int from_dir, int to_dir, const ch
 	if (mkdirat(to_dir, name, 0700) < 0)
 		return upper_failed(c, "make");
 	to = openat(to_dir, name, flags);
-	return to < 0 ? upper_failed(c, "open") : upper_into(c, from, to);
+	if (to < 0)
+		return upper_failed(c, "open");
+	if (upper_into(c, from, to) < 0)
+		return -1;
+	if (upper_is_prepared(c, to))
+		(void)!unlinkat(to_dir, name, AT_REMOVEDIR); /* if it is empty */
+	return 0;
 }
 
 static int upper_entry(struct upper_copy *c, int from, int to, const char *name)

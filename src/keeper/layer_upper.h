@@ -11,12 +11,11 @@
 
 struct layer_upper {
 	uint32_t uid_base; /* host id of the box's root */
-	int base;          /* the box has the host's /usr: /usr is not part of the layer */
 	uint64_t bytes_most, files_most;
 };
 
 /* Ends all programs of the box and returns the folder. conn: to init of the box, blocking. */
 must_check int layer_upper_open(int conn, const struct layer_upper *u, struct err *e);
 /* to: an empty folder. Owners become ids inside the box. Left out: sockets, and what is below mount
- * points of Atoll. */
+ * points of Atoll, and empty folders that every box has. */
 must_check int layer_upper_copy(int from, int to, const struct layer_upper *u, struct err *e);

@@ -300,8 +300,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		w->warm[0] && !root_is_image(k, w) ? warm_pool_class(k, w->warm, w->warm_group) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
-	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS) || w->without ||
-	    w->zygote_without || w->nmounts || w->nlayers)
+	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
+	    w->without || w->zygote_without || w->nmounts || w->nlayers)
 		b = NULL;
 	else if (w->root[0])
 		b = pool_class ? NULL : root_pool_take(k, w, &limits);

@@ -48,6 +48,10 @@ const struct template_row template_etc[] = {
 	{ "java-21-openjdk", "Java's settings" },
 	{ "ImageMagick-6", "convert's policy" },
 	{ "gai.conf", "address order" },
+	{ "debconf.conf", "scripts of packages ask" },
+	{ "adduser.conf", "scripts of packages add users" },
+	{ "deluser.conf", "scripts of packages remove users" },
+	{ "login.defs", "ids of new users" },
 	{ "host.conf", "resolver order" },
 };
 const unsigned template_netc = ARRAY_LEN(template_etc);
@@ -251,7 +255,12 @@ static const struct records_place {
 	{ "root", 0711, 0 },     { "run", 0755, 0 },       { "srv", 0755, 0 },
 	{ "sys", 0755, 0 },      { "tmp", 01777, 0 },      { "usr", 0755, 0 },
 	{ "var", 0755, 0 },      { "var/cache", 0755, 0 }, { "var/lib", 0755, 0 },
-	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },
+	{ "var/log", 0755, 0 },  { "var/tmp", 01777, 0 },   { "opt/atoll/dpkg", 0755, 0 },
+	{ "opt/atoll/dpkg/triggers", 0755, 0 },           { "var/cache/debconf", 0755, 0 },
+	{ "etc/apt", 0755, 0 },  { "etc/apt/apt.conf.d", 0755, 0 },
+	{ "etc/apt/preferences.d", 0755, 0 },             { "etc/apt/sources.list.d", 0755, 0 },
+	{ "etc/apt/trusted.gpg.d", 0755, 0 },             { "etc/pam.d", 0755, 0 },
+	{ "opt/atoll/usr", 0755, 0 },
 	/* clang-format on */
 };
 
@@ -355,6 +364,42 @@ static int copy_status(int dir, struct err *e)
 	return from < 0 ? 0 : copy_entry(from, to, "status", 0, e);
 }
 
+/* Where a box may install packages, these files lie above those of the host (mnt_host.c). The locks of
+ * its dpkg can be opened by the host's root only; its overrides name users and groups that no box
+ * has; and scripts of packages must not start services. */
+static int write_installer(int dir, struct err *e)
+{
+	static const struct {
+		const char *path, *text;
+	} files[] = {
+		{ "opt/atoll/dpkg/lock", "" },
+		{ "opt/atoll/dpkg/lock-frontend", "" },
+		{ "opt/atoll/dpkg/triggers/Lock", "" },
+		{ "opt/atoll/dpkg/statoverride", "" },
+		/* Scripts of packages use chfn. No program of a box has setuid rights, so PAM
+		 * has nothing to protect. */
+		{ "etc/pam.d/other", "auth required pam_permit.so\naccount required pam_permit.so\n"
+				     "password required pam_permit.so\n"
+				     "session required pam_permit.so\n" },
+	};
+
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_LEN(files); i++)
+		if (write_file(dir, files[i].path, files[i].text, e) < 0)
+			return -1;
+	/* A link of the host must not be replaced by a folder. */
+	if (lstat("/usr/sbin", &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	if (mkdirat(dir, "opt/atoll/usr/sbin", 0755) < 0 ||
+	    write_file(dir, "opt/atoll/usr/sbin/policy-rc.d",
+		       "#!/bin/sh\n# No service is started while a template is built.\nexit 101\n",
+		       e) < 0 ||
+	    fchmodat(dir, "opt/atoll/usr/sbin/policy-rc.d", 0755, 0) < 0)
+		return err_sys(e, "write policy-rc.d");
+	return 0;
+}
+
 /* ---- above the root of an image ---- */
 
 static const struct records_place image_places[] = {
@@ -393,7 +438,7 @@ int template_base(int dir, int one_id, struct err *e)
 		if (copy_allowed(etc, template_etc[i].path, e) < 0)
 			return err_in(e, "template base: /etc/%s", template_etc[i].path);
 	if (write_etc(etc, e) < 0 || write_drivers(dir, e) < 0 || write_names(dir, e) < 0 ||
-	    copy_status(dir, e) < 0)
+	    copy_status(dir, e) < 0 || write_installer(dir, e) < 0)
 		return err_in(e, "template base");
 	return 0;
 }

@@ -52,6 +52,7 @@ static void build_free(struct build *b)
 	json_decref(b->args);
 	buf_fini(&b->passwd);
 	buf_fini(&b->group);
+	buf_fini(&b->release);
 	buf_fini(&b->said);
 	buf_fini(&b->line[0]);
 	buf_fini(&b->line[1]);

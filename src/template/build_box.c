@@ -185,11 +185,12 @@ static void build_box_create(struct build_box *x)
 	want.limits.cpu_milli = all->conf.cpu_milli;
 	bounds_lower(&conf->most, &want.limits);
 	want.row.metadata = metadata;
-	want.row.network = x->network ? (char *)all->conf.hosts : NULL;
+	want.row.network = x->flags & BUILD_BOX_NETWORK ? (char *)all->conf.hosts : NULL;
 	want.row.lifetime_ms = x->lifetime_ms + LIFETIME_EXTRA_MS;
 	snprintf(want.row.team, sizeof(want.row.team), "%s", x->build->row.team);
 	snprintf(want.row.template, sizeof(want.row.template), "build");
 	snprintf(want.root, sizeof(want.root), "%s", x->root);
+	want.flags = x->flags & BUILD_BOX_STEP ? WIRE_CREATE_HOST_WRITABLE : 0;
 	x->made.done = build_box_made;
 	if (box_create(all->fleet, &want, &x->made, &b, &e) < 0)
 		build_box_refused(x, &e);
@@ -200,7 +201,7 @@ static void build_box_again(struct timer *t)
 	build_box_create(loop_owner(t, struct build_box, again));
 }
 
-void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
+void build_box_open(struct build_box *x, const char *root, unsigned flags, uint64_t disk_bytes,
 		    uint64_t lifetime_ms, void (*ready)(struct build_box *x))
 {
 	struct loop *loop = x->build->all->fleet->loop;
@@ -213,7 +214,7 @@ void build_box_open(struct build_box *x, const char *root, int network, uint64_t
 	x->give_up_ms = loop_now_ms() + ROOM_LIMIT_MS;
 	x->room_ms = ROOM_WAIT_MS;
 	snprintf(x->root, sizeof(x->root), "%s", root);
-	x->network = network;
+	x->flags = flags;
 	x->disk_bytes = disk_bytes;
 	x->lifetime_ms = lifetime_ms;
 	build_box_create(x);
@@ -497,7 +498,7 @@ static void build_run_start(struct build *b)
 		b->tapped = 1;
 }
 
-/* ---- before the command: the working folder, the files of its secrets ---- */
+/* ---- before the command: sources of apt-get, the working folder, the files of its secrets ---- */
 
 static void build_run_secret(struct build *b, size_t i);
 
@@ -539,7 +540,7 @@ static void build_run_folder_made(struct file_client *c, uint16_t flags)
 	build_run_secret(loop_owner(c, struct build_box, files)->build, 0);
 }
 
-void build_run(struct build *b)
+static void build_run_prepared(struct build *b)
 {
 	static const struct file_client_events on = { .done = build_run_folder_made,
 						      .failed = build_box_failed };
@@ -552,6 +553,11 @@ void build_run(struct build *b)
 	}
 	b->box.files.on = &on;
 	file_client_ask(&b->box.files, WIRE_MKDIR, &put, sizeof(put), cwd, strlen(cwd));
+}
+
+void build_run(struct build *b)
+{
+	build_apt(b, build_run_prepared);
 }
 
 /* ---- the layer ---- */

@@ -4,6 +4,7 @@
  *   build.c        rows, queue, waiters, the end
  *   build_steps.c  stages and steps in their order; the cache
  *   build_box.c    one box of a build: create, users, command, layer
+ *   build_apt.c    sources of apt-get for a command over base
  *   build_copy.c   COPY and ADD: from a source box into the build box
  *   build_users.c  users and folders that the engine creates
  *   build_finish.c the default user, settings, the merged root
@@ -57,6 +58,11 @@ struct build_user {
 	char name[64], home[256];
 };
 
+enum build_box_flags {
+	BUILD_BOX_NETWORK = 1 << 0, /* it reaches the hosts of builds_conf.hosts */
+	BUILD_BOX_STEP = 1 << 1,    /* its files become a layer: over base, /usr can be changed */
+};
+
 /* A box of a build. Its file worker is root of the box. */
 struct build_box {
 	struct build *build;
@@ -68,7 +74,7 @@ struct build_box {
 	struct timer again;
 	uint64_t give_up_ms, room_ms;
 	char root[STORE_HASH + 1];
-	int network;
+	unsigned flags; /* enum build_box_flags */
 	uint64_t disk_bytes, lifetime_ms;
 	struct file_client files;
 	int has_files;
@@ -115,6 +121,8 @@ struct build {
 	int archive_on_base;      /* FROM an archive: the host's /usr lies below it */
 	struct build_pull *pull;  /* build_image.c: an image that is being pulled */
 	struct buf passwd, group; /* of the box */
+	struct buf release;       /* its /usr/lib/os-release */
+	void (*apt_ready)(struct build *b);
 	struct buf *reading;
 	void (*users_read)(struct build *b);
 	void (*rooted)(struct build *b, const char *root); /* build_root() */
@@ -173,7 +181,7 @@ void build_root(struct build *b, const json_t *stage, int merge,
 		void (*rooted)(struct build *b, const char *root));
 /* disk_bytes 0: that of any box. Space is promised to a box when it is created: only boxes that write
  * much ask for much. */
-void build_box_open(struct build_box *x, const char *root, int network, uint64_t disk_bytes,
+void build_box_open(struct build_box *x, const char *root, unsigned flags, uint64_t disk_bytes,
 		    uint64_t lifetime_ms, void (*ready)(struct build_box *x));
 void build_box_close(struct build_box *x); /* ends the box; fine if there is none */
 /* Reads /etc/passwd and /etc/group of b->box into b->passwd and b->group. */
@@ -195,6 +203,10 @@ void build_make_layer_then(struct build *b,
 			   void (*made)(struct build *b, const char *layer, uint64_t files));
 /* Why a program ended, for people: "ran out of memory", ... ; NULL: it exited with 0. */
 const char *build_cause(const struct build *b, const json_t *record, char *out, size_t size);
+
+/* ---- build_apt.c ---- */
+/* Over base: writes the sources of apt-get into b->box, unless it has some. */
+void build_apt(struct build *b, void (*ready)(struct build *b));
 
 /* ---- build_copy.c ---- */
 void build_copy_begin(struct build *b); /* the box is open, the users are read */

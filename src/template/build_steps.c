@@ -439,9 +439,9 @@ static void build_box_ready(struct build_box *x)
 static void build_rooted(struct build *b, const char *root)
 {
 	const json_t *network = json_object_get(b->step, "network");
+	int reaches = definition_type(b->step) == DEFINITION_RUN && !json_is_false(network);
 
-	build_box_open(&b->box, root,
-		       definition_type(b->step) == DEFINITION_RUN && !json_is_false(network),
+	build_box_open(&b->box, root, BUILD_BOX_STEP | (reaches ? BUILD_BOX_NETWORK : 0),
 		       b->all->conf.disk_bytes, b->all->conf.step_ms, build_box_ready);
 }
 

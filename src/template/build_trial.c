@@ -285,5 +285,6 @@ void build_trial_begin(struct build *b, const char *root)
 		build_log(b, "info", "starting '%.200s'", build_setting(b, "start"));
 	buf_cut(&b->said, 0);
 	b->trial = build_trial_new(b, build_trial_poll, build_trial_late);
-	build_box_open(&b->box, root, 1, b->row.disk_bytes, b->all->conf.ready_ms, build_trial_box);
+	build_box_open(&b->box, root, BUILD_BOX_NETWORK, b->row.disk_bytes, b->all->conf.ready_ms,
+		       build_trial_box);
 }

@@ -170,6 +170,9 @@ enum {                            /* wire_create.head.flags */
        WIRE_CREATE_FIGURES = 1 << 3, /* ... with its last counters; costs a little */
        WIRE_CREATE_SECRETS =
 	       1 << 4, /* with a small tmpfs of the user at /run/secrets; never from the pool */
+       WIRE_CREATE_HOST_WRITABLE =
+	       1 << 5, /* over base: /usr and /var/lib/dpkg of the host can be changed, in the box's
+			* own layer; for template builds, never from the pool */
 };
 
 enum { WIRE_MOUNT_RO = 1 << 0 };

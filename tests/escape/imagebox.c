@@ -134,6 +134,62 @@ TEST(setuid_programs_capabilities_and_devices_of_an_image_have_no_effect)
 	keeper_sync_close(&k);
 }
 
+#define SECRET "/usr/local/share/.atoll-escape-test"
+
+static void remove_secret(void)
+{
+	unlink(SECRET);
+}
+
+/* A box of a template build is root over what looks like the host's /usr. */
+TEST(root_of_a_build_box_changes_no_file_of_the_host_and_reads_none_that_is_not_for_all)
+{
+	struct wire_create w = wish(WIRE_CREATE_HOST_WRITABLE, 1);
+	struct stat before, after;
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	atexit(remove_secret);
+	CHECK_INT(system("umask 077; mkdir -p -m 755 /usr/local/share && echo secret >" SECRET), 0);
+	CHECK_INT(stat("/usr/bin/id", &before), 0);
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK_INT(as_root(&m,
+			  "stat -c %u:%g /usr /usr/bin/id " SECRET "; "
+			  "cat " SECRET " 2>/dev/null || echo denied; "
+			  "(chmod 644 " SECRET "; chown 1000 " SECRET "; ln " SECRET
+			  " /usr/s; mv " SECRET " /usr/t; echo more >>" SECRET
+			  ") 2>/dev/null; cat " SECRET " /usr/s /usr/t 2>/dev/null || echo denied; "
+			  "mknod /usr/null c 1 3 2>/dev/null || echo no device; "
+			  "chmod 6755 /usr/bin/id && echo changed >/usr/bin/env && "
+			  "rm -f " SECRET " /usr/bin/yes && cat /usr/bin/env"),
+		  0);
+	CHECK_STR(said, "0:0\n0:0\n0:0\ndenied\ndenied\nno device\nchanged\n");
+	/* Setuid has no effect, for a program of the host as for one of the box. */
+	CHECK_INT(as_user(&m, "id -u; id -g; touch /usr/x 2>/dev/null || echo denied"), 0);
+	CHECK_STR(said, "1000\n1000\ndenied\n");
+	CHECK(end(k.fd, &m) == 0);
+	CHECK_INT(stat("/usr/bin/id", &after), 0);
+	CHECK(after.st_ino == before.st_ino && after.st_mode == before.st_mode &&
+	      after.st_ctim.tv_sec == before.st_ctim.tv_sec);
+	CHECK_INT(system("test \"$(cat " SECRET
+			 ")\" = secret -a ! -e /usr/s -a ! -e /usr/t -a ! -e "
+			 "/usr/null -a -x /usr/bin/yes && /usr/bin/env true"),
+		  0);
+	/* Other boxes have the host's /usr read-only, and not its database of packages. */
+	CHECK(make(k.fd, &m) == 0);
+	CHECK_INT(
+		as_root(&m,
+			"cat " SECRET " 2>/dev/null || echo denied; "
+			"touch /usr/x 2>/dev/null || echo denied; ls /var/lib/dpkg 2>/dev/null | wc -l"),
+		0);
+	CHECK_STR(said, "denied\ndenied\n0\n");
+	CHECK(end(k.fd, &m) == 0);
+	remove_secret();
+	keeper_sync_close(&k);
+}
+
 TEST(a_list_of_users_that_is_a_fifo_or_a_link_does_not_block_file_requests)
 {
 	static const char *const tricks[] = { "mkfifo", "ln -s /dev/tty", "ln -s /proc/1/mem",

@@ -276,6 +276,67 @@ TEST(the_writable_layer_of_a_base_box_lies_over_base_again)
 	keeper_sync_close(&k);
 }
 
+static struct wire_create build_box(const char *root)
+{
+	struct wire_create w = root ? with_root(root) : wish(0, 1);
+
+	w.head.flags |= WIRE_CREATE_HOST_WRITABLE;
+	return w;
+}
+
+TEST(what_a_build_box_changes_in_usr_is_in_boxes_of_its_root)
+{
+	static const char changes[] =
+		"mkdir /usr/local/lib/made && echo one >/usr/local/lib/made/a && rm /usr/bin/yes && "
+		"cp /usr/bin/env /usr/bin/env2 && chown 33:42 /usr/bin/env2 && "
+		"test ! -e /var/lib/dpkg/status || echo '# mine' >>/var/lib/dpkg/status";
+	char id[2][WIRE_LAYER_ID], root[WIRE_LAYER_ID];
+	struct keeper_sync k;
+	struct wire_create w;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < ARRAY_LEN(disks); i++)
+		for (unsigned merged = 0; merged < 2; merged++) {
+			w = build_box(NULL);
+			w.limits.disk_bytes = disks[i];
+			CHECK(make_as(k.fd, &w, &m) == 0);
+			CHECK_INT(as_root(&m, changes), 0);
+			CHECK(seal_as(k.fd, &m, id[0]) == 0);
+			CHECK(end(k.fd, &m) == 0);
+			CHECK(make_root(k.fd, WIRE_ROOT_BASE | (merged ? WIRE_ROOT_MERGE : 0), 1,
+					(const char *[]){ id[0] }, root) == 0);
+			CHECK(box_of(k.fd, root, &m) == 0);
+			CHECK_INT(as_user(&m,
+					  "cat /usr/local/lib/made/a; ls /usr/bin/yes 2>&1 | "
+					  "wc -l; stat -c %u:%g /usr/bin/env2; ls /usr/bin/sort; "
+					  "grep -c '^# mine' /var/lib/dpkg/status; "
+					  "touch /usr/x 2>/dev/null || echo read-only"),
+				  0);
+			CHECK_STR(said, "one\n1\n33:42\n/usr/bin/sort\n1\nread-only\n");
+			CHECK(end(k.fd, &m) == 0);
+			/* The next step sees the changes, and has what it does not change from the host. */
+			w = build_box(root);
+			w.limits.disk_bytes = disks[i];
+			CHECK(make_as(k.fd, &w, &m) == 0);
+			CHECK_INT(
+				as_root(&m,
+					"cat /usr/local/lib/made/a; test -e /usr/bin/yes || echo gone; "
+					"ls /usr/bin/sort; grep -c '^# mine' /var/lib/dpkg/status; "
+					"ls /var/lib/dpkg/info | head -1 | wc -l; "
+					"rm -r /usr/local/lib/made"),
+				0);
+			CHECK_STR(said, "one\ngone\n/usr/bin/sort\n1\n1\n");
+			CHECK(seal_as(k.fd, &m, id[1]) == 0);
+			CHECK(end(k.fd, &m) == 0);
+			CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+			CHECK_INT(drop_layer(k.fd, id[0]), WIRE_DONE);
+			CHECK_INT(drop_layer(k.fd, id[1]), WIRE_DONE);
+		}
+	keeper_sync_close(&k);
+}
+
 TEST(hostile_content_of_a_writable_layer_reaches_no_file_of_the_host)
 {
 	static const struct {

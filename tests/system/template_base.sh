@@ -1,0 +1,58 @@
+#!/bin/sh
+# template_base.sh - templates FROM base: packages of Debian, and the templates that come with the server.
+. "$(dirname "$0")/daemon.lib"
+export ATOLL_HOST ATOLL_KEY
+
+# build NAME FOLDER: sets out.
+build() { ATOLL_HOST=$url ATOLL_KEY=$key atoll template build -n "$1" "$2"; }
+# inside NAME COMMAND: in a new box of the template; sets out.
+inside() {
+	api POST /v1/boxes "{\"template\":\"$1\"}"
+	is "$code" 201 "$body"
+	box=$(get .id)
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$2" '{command:$c}')"
+	out=$(get .stdout)
+	api DELETE "/v1/boxes/$box"
+}
+# package NAME: a package with a program, a file of another owner, a setting and a script, in ./NAME.deb.
+package() {
+	mkdir -p p/DEBIAN p/usr/bin "p/usr/lib/$1" p/etc
+	printf 'Package: %s\nVersion: 1.0\nArchitecture: all\nMaintainer: Tests <tests@example.org>\nDescription: test\n' "$1" >p/DEBIAN/control
+	printf '#!/bin/sh\nset -e\nchown 33:33 /usr/lib/%s/data\nadduser --system --quiet --no-create-home _test\n' "$1" >p/DEBIAN/postinst
+	printf '#!/bin/sh\nid -u\n' >"p/usr/bin/$1"
+	echo data >"p/usr/lib/$1/data"
+	echo setting >"p/etc/$1.conf"
+	chmod 755 p/DEBIAN/postinst
+	chmod 4755 "p/usr/bin/$1"
+	dpkg-deb --root-owner-group -b p "$1.deb" >/dev/null
+}
+
+apt_get_installs_packages_over_base() {
+	command -v dpkg-deb >/dev/null || skip "no dpkg-deb"
+	mkdir context
+	package atoll-test
+	mv atoll-test.deb context
+	cat >context/Dockerfile <<-'END'
+		FROM base
+		COPY atoll-test.deb /tmp/
+		RUN apt-get install -y /tmp/atoll-test.deb && rm /tmp/atoll-test.deb && stat -c %U /usr/bin/env /var/lib/dpkg/status
+		RUN dpkg -L atoll-test && rm /usr/bin/yes && printf 'exit 7' >/usr/bin/arch
+	END
+	build installed context
+	is "$status" 0 "$out$err"
+	has "$err" "/usr/lib/atoll-test/data"
+	inside installed 'atoll-test; stat -c %u:%g /usr/lib/atoll-test/data; cat /etc/atoll-test.conf; id -un _test; test -e /usr/bin/yes || echo gone; arch; echo $?; dpkg -s atoll-test | grep Status; touch /usr/x 2>/dev/null || echo read-only'
+	is "$out" "1000
+33:33
+setting
+_test
+gone
+7
+Status: install ok installed
+read-only" "$body"
+	[ ! -e /usr/bin/atoll-test ] && [ -e /usr/bin/yes ] && ! dpkg -s atoll-test >/dev/null 2>&1 || fail "the host was changed"
+	build again context
+	has "$err" "CACHED [2/3]"
+}
+
+run_daemon_tests
