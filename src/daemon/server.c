@@ -31,6 +31,7 @@
 #include "notebook/context.h"
 #include "packages/package_preinstall.h"
 #include "packages/packages.h"
+#include "receipt/receipts.h"
 #include "secret/vault.h"
 #include "template/build.h"
 #include "http/tls.h"
@@ -63,6 +64,7 @@ struct server {
 	struct timer drain, tick;
 	struct ssl_ctx_st *tls;
 	struct vault vault;
+	struct receipts receipts;
 	uint64_t drain_ms;
 	int status;
 };
@@ -665,6 +667,14 @@ static void open_vault(struct server *x)
 		log_warn("secrets cannot be used", LOG_E(&x->vault.trouble));
 }
 
+/* The same for the key that signs receipts. */
+static void open_receipts(struct server *x)
+{
+	node_key_open(&x->receipts.key, config_text(x->start->config, CONFIG_STATE));
+	if (!x->receipts.key.key)
+		log_warn("receipts cannot be signed", LOG_E(&x->receipts.key.trouble));
+}
+
 int server_check(const struct config *c, struct err *e)
 {
 	auto_buf struct buf certificates = { 0 };
@@ -713,6 +723,7 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.host = host_sampler_new(s->folder);
 	many_files();
 	open_vault(x);
+	open_receipts(x);
 	if (egress_child_rules(s->config, &rules, e) < 0)
 		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
@@ -733,6 +744,7 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.fleet.user = x;
 	x->vault.store = x->api.store;
 	x->api.fleet.vault = &x->vault;
+	receipts_init(&x->receipts, &x->api.fleet);
 	x->api.fleet.alone = s->alone;
 	x->api.fleet.on_ready = all_restored;
 	x->api.fleet.need_keeper = ask_keeper;
@@ -784,6 +796,7 @@ int server_main(const struct server_start *s)
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);
 	vault_close(&x.vault);
+	receipts_fini(&x.receipts);
 	oidc_free(x.api.oidc);
 	return x.status;
 }

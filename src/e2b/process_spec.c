@@ -184,7 +184,7 @@ json_t *process_spec_request(const struct process_spec *p, const struct box *b)
 		json_object_set_new(body, "timeout_ms", json_integer((json_int_t)p->wall_ms));
 	if (p->pty || p->stdin_open)
 		json_object_set_new(body, "open_stdin", json_true());
-	request = replay_request(body, b);
+	request = replay_request(body, b, NULL);
 	json_decref(body);
 	return request;
 }

@@ -176,6 +176,7 @@ void exec_free(struct exec *r)
 	json_decref(r->command);
 	free(r->cwd);
 	json_decref(r->request);
+	json_decref(r->inputs);
 	json_decref(r->record);
 	output_digest_fini(&r->digest[0]);
 	output_digest_fini(&r->digest[1]);

@@ -44,6 +44,7 @@ struct exec_spec {                            /* borrowed for the call */
 	uint64_t log_bytes;
 	json_t *request;       /* NULL, or the request for a replay; stored in its row, returned to
 			        * no client */
+	json_t *inputs;        /* NULL, or the hashes of a request that is too large to be stored */
 	const char *replay_of; /* "", or the run that it repeats */
 	const char *key; /* id of the key that is charged; NULL: the one that created the box */
 	/* May be NULL. Called while the row is written, before the start. What it writes to the
@@ -78,7 +79,7 @@ struct exec {
 	int over; /* EXIT has arrived, or the box has ended; the record may not be complete yet */
 	json_t *command;
 	char *cwd;
-	json_t *request;
+	json_t *request, *inputs;
 	char replay_of[ID_LEN + 1];
 	int64_t started_ns;
 	uint64_t began_ms, wall_ms;

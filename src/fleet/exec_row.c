@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUEST "request" /* in a stored record: the request */
+#define REQUEST "request" /* in a stored record: the request ... */
+#define INPUTS "inputs"   /* ... or its hashes, if it was too large */
 
 /* The record as stored: with the request, which no client receives. */
 static json_t *stored_record(const struct exec *r, const json_t *record)
@@ -18,6 +19,8 @@ static json_t *stored_record(const struct exec *r, const json_t *record)
 
 	if (r->request)
 		json_object_set(doc, REQUEST, r->request);
+	if (r->inputs)
+		json_object_set(doc, INPUTS, r->inputs);
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
 	return doc;
@@ -147,6 +150,7 @@ void exec_restore_request(struct exec *r, const struct store_run *row)
 	const char *of = json_string_value(json_object_get(doc, "replay_of"));
 
 	r->request = json_incref(json_object_get(doc, REQUEST));
+	r->inputs = json_incref(json_object_get(doc, INPUTS));
 	r->wall_ms = (uint64_t)json_integer_value(json_object_get(r->request, "timeout_ms"));
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", of ? of : "");
 	json_decref(doc);

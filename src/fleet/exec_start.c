@@ -283,6 +283,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 			      : "");
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	r->request = start_request(b, want->request);
+	r->inputs = json_incref(want->inputs);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;
 	cmd = box_words(b, want, env, reader != NULL);
 	exec_ask_base(r);

@@ -51,6 +51,21 @@ void receipts_hash_inputs(const json_t *request, char out[RECEIPT_HASH + 1])
 	json_decref(copy);
 }
 
+json_t *receipts_inputs(const json_t *request)
+{
+	const json_t *code = json_object_get(request, "code");
+	char hex[RECEIPT_HASH + 1];
+	json_t *doc = json_object();
+
+	if (json_is_string(code)) {
+		receipts_hex(json_string_value(code), json_string_length(code), hex);
+		json_object_set_new(doc, "code", json_string(hex));
+	}
+	receipts_hash_inputs(request, hex);
+	json_object_set_new(doc, "all", json_string(hex));
+	return doc;
+}
+
 /* ---- the body ---- */
 
 /* Members are written in the canonical order: that of their names. */

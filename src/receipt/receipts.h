@@ -33,6 +33,8 @@ void receipts_body(struct buf *out, const struct receipts *r, const struct store
 void receipts_hash(const struct buf *body, uint8_t out[SHA256_BYTES]);
 /* Hash of the request that started a run, without its code: canonical JSON. */
 void receipts_hash_inputs(const json_t *request, char out[RECEIPT_HASH + 1]);
+/* The hashes of a request that is not stored, for the record ("inputs"); owned by the caller. */
+json_t *receipts_inputs(const json_t *request);
 /* The bytes that are signed. */
 void receipts_message(struct buf *out, uint64_t number, const char *previous, const char *hash);
 

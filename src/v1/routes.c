@@ -38,6 +38,7 @@
 #include "v1/teams.h"
 #include "v1/ui_login.h"
 #include "v1/v1.h"
+#include "v1ops/receipts.h"
 #include "base/cleanup.h"
 
 #define STREAM .how = HTTP_BODY_STREAM
@@ -172,6 +173,9 @@ const struct api_route v1_routes[] = {
 
 	{ "GET", "/v1/runs", NEED_VIEWER, runs_list, "list the run records of the team, newest first", .query = runs_list_query, .group = "runs" },
 	{ "GET", "/v1/runs/{run}", NEED_VIEWER, runs_show, "show a run record", .group = "runs" },
+	{ "GET", "/v1/runs/{run}/receipt", NEED_VIEWER, v1_receipts_of_run, "get the signed receipt of a run", .group = "runs" },
+	{ "GET", "/v1/receipts", NEED_VIEWER, v1_receipts_list, "get the chain of receipts of this node, by number; of other teams only the links", .query = receipts_list_query, .group = "runs" },
+	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .group = "runs" },
 	{ "POST", "/v1/runs/{run}/replay", NEED_EDITOR, replay_run, "repeat a run in a fresh box", .group = "runs", .action = "run.replay" },
 
 	{ "POST", "/api/sandbox", NEED_EDITOR, fragments_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start", .flags = ROUTE_NO_FLUSH },

@@ -4,6 +4,7 @@
 #include "v1run/run_request.h"
 #include "base/cleanup.h"
 #include "fleet/exec.h"
+#include "receipt/receipts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,13 +58,15 @@ static int replay_fits(const json_t *request)
 	return json_dump_callback(request, replay_count, &left, JSON_COMPACT) == 0;
 }
 
-json_t *replay_request(const json_t *body, const struct box *box)
+json_t *replay_request(const json_t *body, const struct box *box, json_t **out_inputs)
 {
 	static const char *const passing[] = { "tag", "background", "open_stdin", "session",
 					       "name" };
 	const json_t *pty = json_object_get(body, "pty");
 	json_t *request;
 
+	if (out_inputs)
+		*out_inputs = NULL;
 	if (json_is_object(pty) || json_is_true(json_object_get(body, "open_stdin")))
 		return NULL;
 	request = json_copy((json_t *)body);
@@ -76,6 +79,8 @@ json_t *replay_request(const json_t *body, const struct box *box)
 	}
 	if (replay_fits(request))
 		return request;
+	if (out_inputs)
+		*out_inputs = receipts_inputs(request);
 	json_decref(request);
 	return NULL;
 }

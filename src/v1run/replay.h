@@ -6,9 +6,9 @@
 
 enum { REPLAY_BYTES = 64 * 1024 };
 
-/* The request to store, owned by the caller; NULL: too large, or its input was streamed and not
- * stored. box: the box of the run, whose limits and variables are included; NULL: the request
- * contains everything. */
-json_t *replay_request(const json_t *body, const struct box *box);
+/* The request to store, owned by the caller; NULL: too large, and *out_inputs has its hashes for a receipt; or its
+ * input was streamed and not stored, and *out_inputs is NULL. out_inputs may be NULL. box: the box of the run, whose limits and variables are
+ * included; NULL: the request contains everything. */
+json_t *replay_request(const json_t *body, const struct box *box, json_t **out_inputs);
 
 void replay_run(struct call *c);

@@ -38,6 +38,7 @@ void run_request_free(struct run_request *w)
 	json_decref(w->warnings);
 	json_decref(w->record);
 	json_decref(w->request);
+	json_decref(w->inputs);
 	json_decref(w->body);
 	free(w);
 }
@@ -280,7 +281,7 @@ void run_request_in(struct call *c, struct box *b, const struct run_request_spec
 	if (!w)
 		return;
 	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
-	w->request = replay_request(w->body, b);
+	w->request = replay_request(w->body, b, &w->inputs);
 	box_wake(b);
 	request_begin(w);
 }
@@ -418,7 +419,7 @@ void run_request_detach(struct call *c, const struct run_request_spec *want)
 	if (!w)
 		return;
 	w->own_box = 1;
-	w->request = replay_request(w->body, NULL);
+	w->request = replay_request(w->body, NULL, &w->inputs);
 	if (wanted_packages(w, &e) < 0) {
 		run_request_fail(w, &e);
 		return;

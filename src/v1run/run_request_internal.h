@@ -21,6 +21,7 @@ struct run_request {
 	const int *kill_on_close; /* of the call */
 	json_t *body;             /* the request; texts below point into it */
 	json_t *request; /* the request that is stored for a replay; NULL: no replay possible */
+	json_t *inputs;  /* hashes of a request that is too large for that; else NULL */
 	char replay_of[ID_LEN + 1];
 	struct run_request_plan plan;
 	unsigned at; /* index of the present step */

@@ -264,6 +264,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.warm = last && w->plan.program.warm != NULL,
 		.lang = w->plan.program.lang,
 		.request = w->request,
+		.inputs = w->inputs,
 		.replay_of = w->replay_of,
 		.key = w->who.id,
 	};

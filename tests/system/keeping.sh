@@ -1,0 +1,124 @@
+#!/bin/sh
+# keeping.sh - what is kept of runs: signed receipts and their chain.
+. "$(dirname "$0")/daemon.lib"
+
+# ran BODY: runs a program in a new box; sets id.
+ran() {
+	api POST /v1/run "$1"
+	is "$code" 200 "$body"
+	id=$(get .id)
+}
+sha() { printf %s "$1" | sha256sum | cut -d ' ' -f 1; }
+verify() { atoll receipt verify "$@"; }
+server_runs() { [ "$(server_pid)" ]; }
+
+a_run_has_a_signed_receipt_of_what_went_in_and_came_out() {
+	ran '{"language":"bash","code":"read x; echo got $x; echo bad >&2; exit 3","stdin":"in"}'
+	api GET "/v1/runs/$id/receipt"
+	is "$code" 200 "$body"
+	is "$(get .receipt.run)" "$id"
+	is "$(get .receipt.code)" "$(sha 'read x; echo got $x; echo bad >&2; exit 3')"
+	is "$(get .receipt.outputs.stdout)" "$(printf 'got in\n' | sha256sum | cut -d ' ' -f 1)"
+	is "$(get .receipt.outputs.stderr)" "$(printf 'bad\n' | sha256sum | cut -d ' ' -f 1)"
+	is "$(get '[.receipt.cause, .receipt.status, .receipt.outputs.stdout_bytes] | @csv')" '"exit",3,7'
+	has "$(get '.receipt.isolation | join(" ")')" system-calls
+	# A request that is too large to be stored is hashed all the same.
+	jq -nc --arg pad "$(head -c 70000 /dev/zero | tr '\0' x)" '{language:"bash",code:"true",files:{pad:$pad}}' >large
+	ran @large
+	api GET "/v1/runs/$id/receipt"
+	is "$(get .receipt.code)" "$(sha true)"
+	is "$(get '.receipt.inputs | length')" 64
+	api GET "/v1/runs/$id"
+	is "$(get .inputs.code)" "$(sha true)"
+	api GET /v1/runs
+	api GET /v1/runs/aaaaaaaaaaaa/receipt
+	is "$code" 404
+}
+
+an_exported_chain_is_verified_without_a_daemon() {
+	export ATOLL_KEY="$key"
+	for i in 1 2 3; do ran '{"command":"true"}'; done
+	atoll -H "$url" receipt key
+	echo "$out" >node.pem
+	is "$out" "$(cat "$state/receipts.pub")"
+	is "$(stat -c %a "$state/receipts.key") $(stat -c %a "$state/receipts.pub")" "600 644"
+	atoll -H "$url" receipt export all.jsonl
+	is "$status" 0 "$err"
+	verify all.jsonl --key node.pem
+	is "$status" 0 "$err"
+	has "$out" 'valid and complete'
+	atoll -H "$url" receipt show "$id"
+	echo "$out" >one.json
+	verify one.json --key node.pem
+	is "$status" 0 "$err"
+	last=$(jq .receipt.number one.json)
+	sed "$((last - 1))d" all.jsonl >gap.jsonl
+	verify gap.jsonl --key node.pem
+	is "$status" 1
+	has "$err" "receipt $((last - 1)) is missing"
+	sed "$last s/\"status\":0/\"status\":1/" all.jsonl >changed.jsonl
+	verify changed.jsonl --key node.pem
+	is "$status" 1
+	has "$err" "receipt $last: the signature does not match"
+	sed "$last s/\"status\":0/\"status\":0,\"status\":0/" all.jsonl >twice.jsonl
+	verify twice.jsonl --key node.pem
+	has "$err" 'duplicate'
+	atoll -H "$url" receipt export --from "$last" part.jsonl
+	is "$(wc -l <part.jsonl)" 1
+	verify missing.jsonl --key node.pem
+	is "$status" 1
+	: >empty.jsonl
+	verify empty.jsonl --key node.pem
+	has "$err" 'no receipts'
+	verify all.jsonl --key all.jsonl
+	has "$err" 'atoll receipt key'
+}
+
+a_server_killed_while_runs_end_leaves_a_chain_without_gaps() {
+	export ATOLL_KEY="$key"
+	for round in 1 2; do
+		for i in 1 2 3 4 5 6; do
+			curl -sS --max-time 60 -o /dev/null -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+				--data '{"command":"true"}' "$url/v1/run" 2>/dev/null &
+		done
+		soon server_runs
+		kill -9 "$(server_pid)"
+		wait
+	done
+	soon curl -fsS -o /dev/null -H "X-API-Key: $key" "$url/v1/who"
+	ran '{"command":"true"}'
+	api GET /v1/runs
+	atoll -H "$url" receipt export all.jsonl
+	is "$status" 0 "$err"
+	verify all.jsonl --key "$state/receipts.pub"
+	is "$status" 0 "$err"
+	is "$(jq .receipt.number all.jsonl | head -1) $(jq .receipt.run all.jsonl | sort | uniq -d | wc -l)" '1 0'
+}
+
+another_team_gets_links_without_content() {
+	api PUT /v1/teams/red '{}'
+	owner=$key key=$("$ATOLL" key new red --team red --state "$state" --quiet)
+	ran '{"command":"true"}'
+	api GET "/v1/runs/$id/receipt"
+	is "$code" 200 "$body"
+	mine=$(get .receipt.number)
+	api GET "/v1/receipts?from=$((mine - 1))"
+	is "$(get '.items[0] | keys | join(" ")')" 'hash number previous signature' "$body"
+	is "$(get '.items[0].hash == .items[1].receipt.previous')" true
+	ATOLL_KEY=$key "$ATOLL" -H "$url" receipt export all.jsonl
+	verify all.jsonl --key "$state/receipts.pub"
+	has "$out" 'links without content' "$err"
+	key=$owner
+	api GET '/v1/receipts?limit=1'
+	is "$(get '.items[0].receipt.number')" 1
+	api GET "/v1/receipts?limit=1&after=$(get .next)"
+	is "$(get '.items[0].receipt.number')" 2
+	api GET '/v1/receipts?after=x'
+	is "$code" 400 "$body"
+	api GET '/v1/receipts?from=0'
+	is "$code" 400
+	api GET /v1/receipts/key
+	is "$code" 200
+}
+
+run_daemon_tests
