@@ -95,6 +95,7 @@ struct api {
 	struct survey *survey; /* NULL: the list of languages was not requested yet */
 	struct batches *batches;
 	struct llm_client *model; /* NULL: no model is configured */
+	struct outbound *outbound; /* outbound/outbound.h: requests to other hosts */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct builds *builds; /* template/build.h */
 	struct wire_info about; /* the figures of the keeper ... */

@@ -100,6 +100,19 @@ static int check_deny_rule(const char *text, struct err *e)
 	return net_rule_parse(&r, text, e);
 }
 
+static int check_outbound_rule(const char *text, struct err *e)
+{
+	struct net_rule r;
+
+	if (net_rule_parse_allow(&r, text, e) < 0)
+		return -1;
+	return r.kind == NET_RULE_OPEN || r.methods[0] || r.path[0]
+		       ? err_set(e, ERR_INVALID,
+				 "'%.60s' is not a host; write it like 10.1.0.0/16 or hooks.internal:8080",
+				 text)
+		       : 0;
+}
+
 static int check_registry(const char *text, struct err *e)
 {
 	struct net_rule r;
@@ -337,12 +350,15 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "time without traffic after which a connection is closed" },
 	[CONFIG_EGRESS_CA] = { "egress.ca", CONFIG_PATH, NULL, "ATOLL_EGRESS_CA",
 		.reload = 1,
-		.help = "further certificate authorities, PEM, for hosts whose TLS egress opens for a secret" },
+		.help = "further certificate authorities, PEM, for hosts whose TLS egress opens for a secret, and for webhooks and mails" },
 	[CONFIG_EGRESS_LINKS] = { "egress.links", CONFIG_BOOL, "false", "ATOLL_EGRESS_LINKS", .reload = 1,
 		.help = "boxes may be linked: one reaches another of its team under a name" },
 	[CONFIG_EGRESS_ASK] = { "egress.ask_timeout", CONFIG_TIME, "1m", "ATOLL_EGRESS_ASK",
 		.lowest = 1000, .highest = 3600000, .reload = 1,
 		.help = "how long a connection of a box with network.ask waits for an approval" },
+	[CONFIG_OUTBOUND_ALLOW] = { "outbound.allow", CONFIG_LIST, NULL, "ATOLL_OUTBOUND_ALLOW",
+		.check = check_outbound_rule, .reload = 1,
+		.help = "hosts and ranges with internal addresses that webhooks of teams may use; without a port: every port" },
 	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
 		.check = check_registry, .reload = 1,
 		.help = "URL of the Python package index; none: pip cannot install packages" },

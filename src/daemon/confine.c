@@ -61,8 +61,8 @@ const struct confine_step confine_egress_steps[] = {
 };
 const unsigned confine_negress_steps = ARRAY_LEN(confine_egress_steps);
 
-/* The llm process has keys and connects to the internet. It resolves names itself, on the loop:
- * no thread, no file. Libraries for libcurl and OpenSSL were loaded before. */
+/* The llm process has keys and connects to the internet, and so does the outbound process. They
+ * resolve names themselves, on the loop: no thread, no file. Libraries for libcurl and OpenSSL were loaded before. */
 const struct confine_step confine_llm_steps[] = {
 	{ "read write readv writev close lseek fstat newfstatat", "bytes; fstat: of what is open" },
 	{ "socket connect recvmsg sendmsg recvfrom sendto shutdown getsockopt setsockopt getsockname "
@@ -188,6 +188,13 @@ int confine_enter_llm(uid_t uid, gid_t gid, struct err *e)
 {
 	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0
 		       ? err_in(e, "model")
+		       : 0;
+}
+
+int confine_enter_outbound(uid_t uid, gid_t gid, struct err *e)
+{
+	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0
+		       ? err_in(e, "outbound")
 		       : 0;
 }
 

@@ -1,4 +1,4 @@
-/* confine.h - confines the server, egress and llm: a uid of its own, one folder or none, few
+/* confine.h - confines the server, egress, llm and outbound: a uid of its own, one folder or none, few
  * system calls.
  * Owns: the tables of calls. A step that fails ends the start. */
 #pragma once
@@ -15,6 +15,9 @@ must_check int confine_enter_egress(uid_t uid, gid_t gid, struct err *e);
 
 /* For the llm process: the same as egress, plus the calls that TLS needs. */
 must_check int confine_enter_llm(uid_t uid, gid_t gid, struct err *e);
+
+/* For the outbound process: as for the llm process. */
+must_check int confine_enter_outbound(uid_t uid, gid_t gid, struct err *e);
 
 /* Overwrites the strings of the environment, then clears it: a forked process has its parent's,
  * and keys can be set there, too. */

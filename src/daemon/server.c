@@ -12,6 +12,7 @@
  * The server listens only when every earlier box is in its table again: a client that connects
  * earlier waits in the socket's queue, and finds all boxes. */
 #include "daemon/server.h"
+#include "outbound/outbound.h"
 #include "pipeline/pipeline.h"
 #include "api/api.h"
 #include "api/oidc.h"
@@ -96,6 +97,14 @@ static void ask_model(void *user)
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_outbound(void *user)
+{
+	struct server *x = user;
+	struct frame ask = sock_head(WIRE_OUTBOUND_CONNECT, 0);
+
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void ask_doctor(struct api *a)
 {
 	struct server *x = loop_owner(a, struct server, api);
@@ -128,6 +137,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		egress_client_connect(&x->api.fleet.egress_client, steal_fd(fd));
 	else if (f->type == WIRE_LLM_CONNECT && *fd >= 0 && x->api.model)
 		llm_client_connect(x->api.model, steal_fd(fd));
+	else if (f->type == WIRE_OUTBOUND_CONNECT && *fd >= 0)
+		outbound_connect(x->api.outbound, steal_fd(fd));
 	else if (f->type == WIRE_DOCTOR && *fd >= 0)
 		doctor_connect(&x->api, steal_fd(fd));
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
@@ -764,6 +775,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.surfaces = surfaces;
 	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
+	if (outbound_new(&x->api.outbound, &x->loop, ask_outbound, x, e) < 0)
+		return -1;
 	builds = builds_settings(s, &conf);
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
@@ -793,6 +806,7 @@ int server_main(const struct server_start *s)
 	builds_free(x.api.builds);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);
+	outbound_free(x.api.outbound);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);
 	vault_close(&x.vault);

@@ -22,6 +22,7 @@
 #include "daemon/confine.h"
 #include "daemon/doctor_child.h"
 #include "daemon/llm_child.h"
+#include "daemon/outbound_child.h"
 #include "daemon/server.h"
 #include "daemon/state_dir.h"
 #include "daemon/egress_child.h"
@@ -50,12 +51,13 @@ enum { AGAIN_MS = 200, BACKLOG = 4096, SERVERS_MAX = 8, KEEPER_TRIES = 10, LOG_A
 
 struct server_process {
 	pid_t pid;
-	int link;          /* -1: it is ending */
-	int told;          /* to drain */
-	int wants_keeper;  /* requested a keeper, and has none yet */
-	int wants_way;     /* requested a connection to egress, and has none yet */
-	int wants_model;   /* requested a connection to the llm process, and has none yet */
-	uint64_t tried_ns; /* time of the last attempt */
+	int link;           /* -1: it is ending */
+	int told;           /* to drain */
+	int wants_keeper;   /* requested a keeper, and has none yet */
+	int wants_way;      /* requested a connection to egress, and has none yet */
+	int wants_model;    /* requested a connection to the llm process, and has none yet */
+	int wants_outbound; /* the same for the outbound process */
+	uint64_t tried_ns;  /* time of the last attempt */
 };
 
 struct supervisor {
@@ -77,6 +79,7 @@ struct supervisor {
 	unsigned nservers;
 	struct egress_child egress_child;
 	struct llm_child llm_child;
+	struct outbound_child outbound_child;
 	int upgraded; /* this process was started by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -268,6 +271,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 	own_close_fd(&w->signals);
 	own_close_fd(&w->egress_child.child.link);
 	own_close_fd(&w->llm_child.child.link);
+	own_close_fd(&w->outbound_child.child.link);
 	/* Or the other servers would not notice the end of the supervisor. The pidfile stays
 	 * open: the server holds its lock, too. */
 	for (unsigned i = 0; i < w->nservers; i++)
@@ -417,7 +421,7 @@ static void server_says(struct supervisor *w, struct server_process *f)
 
 	if (n <= 0) { /* it is ending; its exit status has the reason */
 		own_close_fd(&f->link);
-		f->wants_keeper = f->wants_way = f->wants_model = 0;
+		f->wants_keeper = f->wants_way = f->wants_model = f->wants_outbound = 0;
 		return;
 	}
 	if (said->type == WIRE_INFO)
@@ -426,6 +430,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		f->wants_way = 1;
 	else if (said->type == WIRE_LLM_CONNECT)
 		f->wants_model = 1;
+	else if (said->type == WIRE_OUTBOUND_CONNECT)
+		f->wants_outbound = 1;
 	else if (said->type == WIRE_DOCTOR)
 		doctor_child_start(&w->doctors, f->link);
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
@@ -475,7 +481,7 @@ static void take_over(struct supervisor *w)
 	struct err e;
 
 	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 ||
-	    llm_child_check(&fresh, &e) < 0) {
+	    llm_child_check(&fresh, &e) < 0 || outbound_child_check(&fresh, &e) < 0) {
 		log_error("reload refused, nothing was changed", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -485,6 +491,7 @@ static void take_over(struct supervisor *w)
 	set_up_log(&w->config);
 	egress_child_apply(&w->egress_child, &w->config);
 	llm_child_apply(&w->llm_child, &w->config);
+	outbound_child_apply(&w->outbound_child, &w->config);
 	if (start_server(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
@@ -536,7 +543,9 @@ static void supervisor_reap(struct supervisor *w)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (egress_child_ended(&w->egress_child, pid) ||
-		    llm_child_ended(&w->llm_child, pid) || doctor_child_ended(&w->doctors, pid))
+		    llm_child_ended(&w->llm_child, pid) ||
+		    outbound_child_ended(&w->outbound_child, pid) ||
+		    doctor_child_ended(&w->doctors, pid))
 			continue;
 		for (unsigned i = 0; i < w->nservers; i++)
 			if (w->servers[i].pid == pid) {
@@ -634,6 +643,22 @@ static int hand_models(struct supervisor *w)
 	return waiting;
 }
 
+/* The outbound process is started when a server needs it. */
+static int hand_outbound(struct supervisor *w)
+{
+	int waiting = 0;
+
+	for (unsigned i = 0; i < w->nservers; i++) {
+		struct server_process *f = &w->servers[i];
+
+		if (f->wants_outbound && f->link >= 0 &&
+		    outbound_child_hand(&w->outbound_child, f->link) == 0)
+			f->wants_outbound = 0;
+		waiting |= f->wants_outbound;
+	}
+	return waiting;
+}
+
 static void supervisor_watch(struct supervisor *w)
 {
 	while (!w->leaving || w->nservers) {
@@ -644,7 +669,9 @@ static void supervisor_watch(struct supervisor *w)
 		for (unsigned i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = w->servers[i].link, .events = POLLIN };
 		rc = poll(p, n + 1,
-			  hand_keepers(w) | hand_ways(w) | hand_models(w) ? AGAIN_MS / 4 : -1);
+			  hand_keepers(w) | hand_ways(w) | hand_models(w) | hand_outbound(w)
+				  ? AGAIN_MS / 4
+				  : -1);
 		if (rc < 0 && errno != EINTR)
 			return;
 		if (rc <= 0)
@@ -702,7 +729,7 @@ static int remember_exe(struct supervisor *w, struct err *e)
 static int supervisor_begin(struct supervisor *w, struct err *e)
 {
 	if (supervisor_load(w, &w->config, e) < 0 || server_check(&w->config, e) < 0 ||
-	    llm_child_check(&w->config, e) < 0)
+	    llm_child_check(&w->config, e) < 0 || outbound_child_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
 	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
@@ -724,6 +751,7 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 		retire_keeper();
 	egress_child_apply(&w->egress_child, &w->config);
 	llm_child_apply(&w->llm_child, &w->config);
+	outbound_child_apply(&w->outbound_child, &w->config);
 	return start_server(w, e);
 }
 
@@ -736,6 +764,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	w.argv = cli->argv;
 	egress_child_init(&w.egress_child, geteuid() == 0);
 	llm_child_init(&w.llm_child, geteuid() == 0);
+	outbound_child_init(&w.outbound_child, geteuid() == 0);
 	if (supervisor_begin(&w, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))

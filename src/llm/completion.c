@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/cleanup.h"
-#include "llm/curl.h"
+#include "outbound/curl.h"
 #include "llm/dialect.h"
 #include "llm/sse.h"
 

@@ -13,7 +13,7 @@
 #include "llm/models_config.h"
 #include "llm/breaker.h"
 #include "llm/failure.h"
-#include "llm/curl_loop.h"
+#include "outbound/curl_loop.h"
 #include "llm/reply.h"
 
 enum { COMPLETIONS_AT_ONCE = 64, COMPLETION_RAW_MOST = 64 << 20 };

@@ -1,7 +1,7 @@
 /* failure.c - see failure.h. */
 #include "llm/failure.h"
 #include "base/cleanup.h"
-#include "llm/curl.h"
+#include "outbound/curl.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/cleanup.h"
 #include "llm/dialect.h"
-#include "llm/json_pipe.h"
+#include "outbound/json_pipe.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/cleanup.h"
 #include "llm/completion.h"
-#include "llm/json_pipe.h"
+#include "outbound/json_pipe.h"
 #include "wire/sock.h"
 
 #include <signal.h>

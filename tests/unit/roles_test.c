@@ -6,7 +6,7 @@
 #include "pipeline/roles.h"
 #include "pipeline/reply_validate.h"
 #include "base/cleanup.h"
-#include "llm/json_pipe.h"
+#include "outbound/json_pipe.h"
 #include "tap.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* json_pipe.c - see json_pipe.h. */
-#include "llm/json_pipe.h"
+#include "outbound/json_pipe.h"
 #include "base/cleanup.h"
 
 #include <errno.h>

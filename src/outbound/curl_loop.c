@@ -1,6 +1,6 @@
 /* curl_loop.c - see curl_loop.h. */
-#include "llm/curl_loop.h"
-#include "llm/curl.h"
+#include "outbound/curl_loop.h"
+#include "outbound/curl.h"
 
 #include <stdlib.h>
 

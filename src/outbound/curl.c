@@ -1,5 +1,5 @@
 /* curl.c - see curl.h. */
-#include "llm/curl.h"
+#include "outbound/curl.h"
 #include "base/cleanup.h"
 
 #include <dlfcn.h>
@@ -25,8 +25,8 @@ int curl_load(struct err *e)
 		return 0;
 	lib = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
 	if (!lib)
-		return err_set(e, ERR_NOT_FOUND, "libcurl is needed to ask models: %.150s",
-			       dlerror());
+		return err_set(e, ERR_NOT_FOUND,
+			       "libcurl is needed for requests to other hosts: %.150s", dlerror());
 	for (unsigned i = 0; i < ARRAY_LEN(calls); i++) {
 		void *found = dlsym(lib, calls[i].name);
 
