@@ -735,6 +735,74 @@ static const char schedules[] =
 	"CREATE INDEX ticks_live ON ticks (schedule, at_ns)"
 	" WHERE state IN ('waiting', 'starting', 'running');";
 
+/* Webhooks and their deliveries (webhooks.h); alerts, changed rules and notices (alerts.h). */
+static const char notifications[] =
+	"CREATE TABLE webhooks ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL REFERENCES teams ON DELETE CASCADE,"
+	" name TEXT NOT NULL,"
+	" url TEXT NOT NULL,"
+	" events TEXT NOT NULL CONSTRAINT \"events are a JSON array\""
+	"  CHECK (json_valid(events) AND json_type(events) = 'array'),"
+	" format TEXT NOT NULL,"
+	" sealed BLOB NOT NULL,"
+	" enabled INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" seq INTEGER NOT NULL,"
+	" lost INTEGER NOT NULL,"
+	" delivered INTEGER NOT NULL,"
+	" delivered_ns INTEGER NOT NULL,"
+	" error TEXT NOT NULL,"
+	" UNIQUE (team, name)"
+	") STRICT;"
+	"CREATE TABLE webhook_deliveries ("
+	" webhook TEXT NOT NULL REFERENCES webhooks ON DELETE CASCADE,"
+	" seq INTEGER NOT NULL,"
+	" box TEXT NOT NULL,"
+	" type TEXT NOT NULL,"
+	" body TEXT NOT NULL,"
+	" failed INTEGER NOT NULL," /* 0: waiting; 1: the last attempt was made */
+	" attempts INTEGER NOT NULL,"
+	" queued_ns INTEGER NOT NULL,"
+	" next_ns INTEGER NOT NULL,"
+	" status INTEGER NOT NULL,"
+	" error TEXT NOT NULL,"
+	" PRIMARY KEY (webhook, seq)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook, failed, next_ns, seq);"
+	"CREATE INDEX webhook_deliveries_box ON webhook_deliveries (webhook, failed, box, seq);"
+	"CREATE TABLE alerts ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" rule TEXT NOT NULL,"
+	" subject TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" value REAL NOT NULL,"
+	" threshold REAL NOT NULL,"
+	" summary TEXT NOT NULL,"
+	" pending_ns INTEGER NOT NULL,"
+	" fired_ns INTEGER NOT NULL,"
+	" resolved_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX alerts_rule ON alerts (rule, subject, id);"
+	"CREATE INDEX alerts_open ON alerts (id) WHERE state != 'resolved';"
+	"CREATE TABLE alert_rules ("
+	" name TEXT PRIMARY KEY,"
+	" rule TEXT NOT NULL CONSTRAINT \"a rule is a JSON object\""
+	"  CHECK (json_valid(rule) AND json_type(rule) = 'object'),"
+	" changed_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE alert_notices ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" alert INTEGER NOT NULL,"
+	" channel TEXT NOT NULL,"
+	" body TEXT NOT NULL,"
+	" attempts INTEGER NOT NULL,"
+	" queued_ns INTEGER NOT NULL,"
+	" next_ns INTEGER NOT NULL,"
+	" error TEXT NOT NULL"
+	") STRICT;"
+	"CREATE INDEX alert_notices_due ON alert_notices (next_ns);";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
@@ -742,6 +810,7 @@ const char *const schema_steps[] = {
 	usage,    series,
 	receipts,
 	schedules,
+	notifications,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
