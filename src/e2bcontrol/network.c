@@ -7,6 +7,7 @@
  *   allowOut             is added: each entry, as far as the operator permits it
  *   rules                set headers in requests to hosts; they allow no host */
 #include "e2bcontrol/network.h"
+#include "api/network_answer.h"
 #include "base/cleanup.h"
 #include "e2bcontrol/sandboxes.h"
 #include "egress/net_rule.h"
@@ -505,12 +506,13 @@ static void network_placed(struct box *b, const struct err *e)
 
 	for (struct call *c = a->calls, *next; c; c = next) {
 		next = c->next;
-		if (!c->row || c->row->run != network_put || strcmp(c->held, b->row.id) != 0)
+		if (!c->row || c->row->run != network_put || c->drop ||
+		    strcmp(c->held, b->row.id) != 0)
 			continue;
 		if (e)
 			call_fail(c, e);
 		else
-			call_empty(c, 204);
+			network_answer(c, b, 204, NULL);
 	}
 }
 
@@ -536,7 +538,7 @@ void network_put(struct call *c)
 		egress_client_change(b);
 		call_hold(c, b);
 		if (!json_array_size(n.headers) || !box_secrets_place(b, network_placed))
-			call_empty(c, 204);
+			network_answer(c, b, 204, NULL);
 	}
 	network_fini(&n);
 }

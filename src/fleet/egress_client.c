@@ -115,13 +115,53 @@ static void egress_client_count(struct box *b, uint64_t bytes_in, uint64_t bytes
 	egress_client_raise(b, bytes_in, bytes_out, dns_queries);
 }
 
+static int way_is_answered(const struct egress_client *g, uint32_t ref)
+{
+	return (int32_t)(g->answered - ref) >= 0;
+}
+
+/* Egress has not applied the last change of this box yet. */
+static int way_is_changing(const struct box *b)
+{
+	const struct egress_client *g = &b->fleet->egress_client;
+
+	return !b->way.ended &&
+	       (b->way.ask.line || b->way.capturing || !way_is_answered(g, b->way.ref) ||
+		!way_is_answered(g, b->way.capture_ref));
+}
+
+/* Ends the waits that have nothing to wait for. */
+static void way_end_waits(struct egress_client *g)
+{
+	struct egress_client_wait *w, *due = NULL, **at = &g->waits, **last = &due;
+
+	while ((w = *at)) {
+		struct box *b = fleet_find(g->fleet, w->box);
+
+		if (b && way_is_changing(b)) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		w->next = NULL;
+		*last = w;
+		last = &w->next;
+	}
+	while ((w = due)) {
+		due = w->next;
+		w->applied(w);
+	}
+}
+
 static void way_settled(struct box *b)
 {
+	struct egress_client *g = &b->fleet->egress_client;
 	void (*settled)(struct box * b) = b->way.settled;
 
 	b->way.settled = NULL;
 	if (settled)
 		settled(b);
+	way_end_waits(g);
 }
 
 /* ---- frames of egress ---- */
@@ -391,6 +431,10 @@ static void egress_says(struct frame_conn *p, const struct frame *f, size_t len,
 		box_link_open(g, (const struct wire_egress_link *)f, len);
 	else if (f->type == WIRE_ERROR)
 		egress_refused(g, (const struct wire_error *)f);
+	if (f->ref && (f->type == WIRE_DONE || f->type == WIRE_ERROR)) {
+		g->answered = f->ref;
+		way_end_waits(g);
+	}
 }
 
 /* Egress has died with all its endpoints: they are opened again in the next one. */
@@ -402,6 +446,7 @@ static void egress_left(struct frame_conn *p, const struct err *why)
 	(void)why;
 	log_warn("egress has disconnected");
 	g->told = g->unsure = 0;
+	g->answered = g->refs; /* there will be no more answers */
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
 		b->way.open = b->way.transparent = 0;
 		egress_client_lose_requests(b);
@@ -653,17 +698,40 @@ void egress_client_change(struct box *b)
 		egress_client_open(b);
 		return;
 	}
-	if (!egress_client_wanted(b)) {
-		send_close(g, b->row.id);
-		b->way.open = b->way.transparent = 0;
-		return;
-	}
 	b->way.ref = ask.head.ref = ++g->refs;
 	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
 	egress_client_rules(b, &hosts);
 	send_secrets(b);
-	if (frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0)
+	if (frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, -1) < 0) {
 		b->way.open = 0;
+		g->answered = g->refs;
+	}
+	/* CLOSE has no answer: the rules above have one. */
+	if (!egress_client_wanted(b)) {
+		send_close(g, b->row.id);
+		b->way.open = b->way.transparent = 0;
+	}
+}
+
+int egress_client_await_change(struct box *b, struct egress_client_wait *w)
+{
+	struct egress_client *g = &b->fleet->egress_client;
+
+	if (!way_is_changing(b))
+		return 0;
+	snprintf(w->box, sizeof(w->box), "%s", b->row.id);
+	w->next = g->waits;
+	g->waits = w;
+	return 1;
+}
+
+void egress_client_cancel_wait(struct egress_client *g, struct egress_client_wait *w)
+{
+	for (struct egress_client_wait **at = &g->waits; *at; at = &(*at)->next)
+		if (*at == w) {
+			*at = w->next;
+			return;
+		}
 }
 
 void egress_client_close(struct box *b)
@@ -681,13 +749,20 @@ void egress_client_drop(struct box *b)
 	json_decref(b->way.records);
 	json_decref(b->way.requests);
 	b->way.records = b->way.requests = NULL;
+	b->way.ended = 1;
+	way_end_waits(&b->fleet->egress_client);
 }
 
-void egress_client_change_team(struct fleet *f, const char *team)
+struct box *egress_client_change_team(struct fleet *f, const char *team)
 {
+	struct box *last = NULL;
+
 	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
-		if (!strcmp(b->row.team, team) && egress_client_wanted(b))
+		if (!strcmp(b->row.team, team) && egress_client_wanted(b)) {
 			egress_client_change(b);
+			last = b;
+		}
+	return last;
 }
 
 json_t *egress_client_json(const struct box *b)

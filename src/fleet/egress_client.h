@@ -10,6 +10,7 @@
  * them. A new server gets the totals of bytes and the waiting requests from egress, but none of the
  * records. The totals of bytes are also in the store, at most a second late. */
 #pragma once
+#include "base/id.h"
 #include "client/init_conn.h"
 #include "client/keeper_client.h"
 #include <jansson.h>
@@ -34,6 +35,8 @@ struct egress_client {
 	int told;      /* egress has sent that list */
 	int unsure;    /* another server seems to have opened an endpoint since */
 	uint32_t refs; /* reference of the last request */
+	uint32_t answered; /* ... and of the last one that egress has answered: it does so in their order */
+	struct egress_client_wait *waits;
 	unsigned generation; /* of the connection to egress */
 	void (*need)(struct egress_client *g); /* requests a connection, for
 					        * egress_client_connect(). NULL: egress
@@ -44,7 +47,7 @@ struct egress_client {
 
 struct egress_client_link { /* of one box */
 	struct init_call ask;
-	int open;
+	int open, ended;
 	unsigned tries;
 	uint32_t ref;  /* of its EGRESS_OPEN */
 	char why[120]; /* why it could not be opened */
@@ -76,15 +79,25 @@ void egress_client_open(struct box *b);        /* opens an endpoint if the box n
 /* 1: calls settled when the endpoint is ready, or cannot be opened. 0: it is so now. */
 must_check int egress_client_await(struct box *b, void (*settled)(struct box *b));
 void egress_client_change(struct box *b); /* its allowed hosts have changed */
-void egress_client_close(struct box *b);  /* the box has ended */
-void egress_client_drop(struct box *b);   /* the memory only */
+struct egress_client_wait {               /* memory of the caller */
+	struct egress_client_wait *next;
+	char box[ID_LEN + 1];
+	void (*applied)(struct egress_client_wait *w); /* called once, never from within a call */
+};
+/* 1: calls w->applied when egress has applied the last change of the box, or has disconnected, or the
+ * box has ended. 0: it is so now. */
+must_check int egress_client_await_change(struct box *b, struct egress_client_wait *w);
+void egress_client_cancel_wait(struct egress_client *g, struct egress_client_wait *w);
+void egress_client_close(struct box *b); /* the box has ended */
+void egress_client_drop(struct box *b);  /* the memory only */
 json_t *egress_client_json(const struct box *b);
 json_t *egress_client_requests(const struct box *b); /* those that wait for an approval */
 /* One of them, borrowed; NULL: none has this id. */
 json_t *egress_client_request(const struct box *b, const char *id);
 /* Lets the connections of a request continue, or refuses them. */
 must_check int egress_client_decide(struct box *b, const char *id, int allow, struct err *e);
-/* The rules of a team have changed: sends them to egress for all its boxes. */
-void egress_client_change_team(struct fleet *f, const char *team);
+/* The rules of a team have changed: sends them to egress for all its boxes, and returns the last of
+ * them; NULL: there is none. */
+struct box *egress_client_change_team(struct fleet *f, const char *team);
 /* Connections of the box that started since then. */
 json_t *egress_client_since(const struct box *b, int64_t since_ns);

@@ -5,6 +5,7 @@
  * A quota that is not set for a team comes from the configuration (quota.*), so that a reload
  * changes it for all these teams. */
 #include "v1/teams.h"
+#include "api/network_answer.h"
 #include "api/auth.h"
 #include "api/fields.h"
 #include "api/quota.h"
@@ -255,6 +256,7 @@ void teams_network_put(struct call *c)
 {
 	auto_free char *lines = NULL;
 	struct store_team t;
+	struct box *last;
 	struct err e;
 
 	if (!teams_operates(c) || !teams_find(c, call_param(c, 0), &t))
@@ -264,9 +266,9 @@ void teams_network_put(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	egress_client_change_team(&c->api->fleet, t.name);
+	last = egress_client_change_team(&c->api->fleet, t.name);
 	call_audit_more(c, "team.network", t.name, "ok", box_network_team_json(lines));
-	call_json(c, 200, box_network_team_json(lines));
+	network_answer(c, last, 200, box_network_team_json(lines));
 }
 
 /* ---- usage ---- */

@@ -1,5 +1,6 @@
 /* boxes.c - see boxes.h; boxes_create.c creates boxes. */
 #include "v1box/boxes.h"
+#include "api/network_answer.h"
 #include "v1box/secrets.h"
 #include "base/cleanup.h"
 #include "record/record.h"
@@ -343,7 +344,7 @@ static void finish_patch(struct call *c, struct box *b)
 		return;
 	}
 	call_audit(c, "box.change", b->row.id, "ok");
-	call_json(c, 200, box_json(b));
+	network_answer(c, b, 200, box_json(b));
 }
 
 static void boxes_limited(void *ctx, const struct frame *f, size_t len, int *fd,

@@ -1,5 +1,6 @@
 /* network.c - see network.h. */
 #include "v1box/network.h"
+#include "api/network_answer.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -437,5 +438,5 @@ void network_decide(struct call *c)
 	json_object_set_new(request, "decision", json_string(decision));
 	fleet_emit(&c->api->fleet, b->row.team, b->row.id, "network.answered",
 		   json_incref(request));
-	call_json(c, 200, request);
+	network_answer(c, b, 200, request);
 }
