@@ -158,6 +158,7 @@ static char *answer_etag_text(const json_t *doc)
 
 	if (from && !strcmp(from, "use"))
 		json_object_del(kept, "ends");
+	json_object_del(kept, "cost"); /* grows without a change by a client */
 	text = json_dumps(kept, JSON_COMPACT | JSON_SORT_KEYS);
 	json_decref(kept);
 	return text;

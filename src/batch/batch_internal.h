@@ -85,5 +85,5 @@ void batch_write_again(struct batch *b); /* results that could not be written to
 
 /* batch_result.c */
 json_t *batch_result(struct work *w, const struct batch_job_end *end);
-void batch_record(struct work *w,
-		  const struct batch_job_end *end); /* a row like that of any other run */
+/* Charges the team for an item that was run; if requested, with a row like that of any other run. */
+void batch_account(struct work *w, const struct batch_job_end *end);

@@ -15,6 +15,7 @@
 #include "client/init_conn.h"
 #include "lang/compile_cache.h"
 #include "fleet/fleet.h"
+#include "store/usage.h"
 #include "batch/item.h"
 
 enum verdict { VERDICT_PASSED, VERDICT_FAILED, VERDICT_ERROR, VERDICT_COUNT };
@@ -41,6 +42,14 @@ struct batch_job_end {
 	unsigned differs_line; /* WHY_STDOUT: where */
 	uint64_t cpu_us;       /* of its box, all steps together */
 };
+
+/* What the team is charged for an item that was run; the caller adds key, tag and subject. */
+struct batch_job;
+struct store_charge batch_job_charge(const struct batch_job *j, const struct batch_job_end *end,
+				     const char *team);
+/* Charges for a program of a pipeline. key, pipeline: NULL: none. */
+void batch_job_charge_pipeline(const struct batch_job *j, const struct batch_job_end *end,
+			       const char *team, const char *key, const char *pipeline);
 
 struct batch_job_post { /* a command that was run after the program, in its box */
 	int ran;

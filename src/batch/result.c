@@ -2,7 +2,9 @@
 #include "batch/batch_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
-#include "fleet/exec.h"
+#include "base/units.h"
+#include "fleet/charge.h"
+#include "lang/lang.h"
 #include "store/runs.h"
 
 #include <math.h>
@@ -113,6 +115,53 @@ json_t *batch_result(struct work *w, const struct batch_job_end *end)
 	return doc;
 }
 
+/* ---- charges ---- */
+
+static uint64_t result_peak(const struct exit_info *x)
+{
+	if (x->evidence && x->figures.mem_peak != UINT64_MAX)
+		return x->figures.mem_peak;
+	return x->exited ? x->exit.max_rss_kib * 1024 : 0;
+}
+
+struct store_charge batch_job_charge(const struct batch_job *j, const struct batch_job_end *end,
+				     const char *team)
+{
+	const struct lang *lang = j->item.program.lang;
+	struct store_charge c = { .template = "base",
+				  .use = { .runs = 1,
+					   .cpu_us = end->cpu_us,
+					   .memory_mib_ms = units_mib_ms(result_peak(&end->end),
+									 end->end.run_us),
+					   .output_bytes = j->seen[0] + j->seen[1] } };
+
+	snprintf(c.team, sizeof(c.team), "%s", team);
+	snprintf(c.runtime, sizeof(c.runtime), "%s", lang ? lang->name : "");
+	return c;
+}
+
+void batch_job_charge_pipeline(const struct batch_job *j, const struct batch_job_end *end,
+			       const char *team, const char *key, const char *pipeline)
+{
+	struct store_charge c = batch_job_charge(j, end, team);
+
+	snprintf(c.key, sizeof(c.key), "%s", key ? key : "");
+	snprintf(c.tag, sizeof(c.tag), "%s", STORE_TAG_PIPELINE);
+	snprintf(c.subject, sizeof(c.subject), "%s", pipeline ? pipeline : "");
+	charge_other(j->fleet, &c);
+}
+
+static struct store_charge result_charge(const struct work *w, const struct batch_job_end *end)
+{
+	const struct store_batch *row = &w->batch->row;
+	struct store_charge c = batch_job_charge(&w->job, end, row->team);
+
+	snprintf(c.key, sizeof(c.key), "%s", row->who);
+	snprintf(c.tag, sizeof(c.tag), "%s", STORE_TAG_BATCH);
+	snprintf(c.subject, sizeof(c.subject), "%s", row->id);
+	return c;
+}
+
 /* ---- records, if requested ---- */
 
 static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end,
@@ -139,7 +188,7 @@ static json_t *record_of(const struct batch_job *j, const struct batch_job_end *
 }
 
 /* A row like that of any other exec. If the disk is full, the result is still in the results. */
-void batch_record(struct work *w, const struct batch_job_end *end)
+static void result_record(struct work *w, const struct batch_job_end *end, struct store_charge *c)
 {
 	struct batch_job *j = &w->job;
 	struct store *s = j->fleet->store;
@@ -157,15 +206,29 @@ void batch_record(struct work *w, const struct batch_job_end *end)
 	snprintf(row.team, sizeof(row.team), "%s", w->batch->row.team);
 	snprintf(row.tag, sizeof(row.tag), "batch-%s", w->batch->row.id);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(&end->end)));
+	memcpy(row.key, c->key, sizeof(row.key));
+	memcpy(row.runtime, c->runtime, sizeof(row.runtime));
 	doc = record_of(j, end, &row);
+	charge_price(j->fleet, c, doc);
 	row.command = command = json_dumps(json_object_get(doc, "command"), JSON_COMPACT);
 	row.record = record = json_dumps(doc, JSON_COMPACT | RECORD_DIGITS);
 	if (store_begin(s, &e) == 0) {
 		if (store_run_begin(s, &row, &e) < 0 ||
-		    run_end_write(j->fleet, &row, doc, &(struct run_facts){ 0 }, &e) < 0)
+		    run_end_write(j->fleet, &row, doc, &(struct run_facts){ 0 }, &e) < 0 ||
+		    charge_write(j->fleet, c, &e) < 0)
 			store_rollback(s);
 		else
 			(void)!store_commit(s, &e);
 	}
 	json_decref(doc);
+}
+
+void batch_account(struct work *w, const struct batch_job_end *end)
+{
+	struct store_charge c = result_charge(w, end);
+
+	if (w->batch->options.record)
+		result_record(w, end, &c);
+	else
+		charge_other(w->job.fleet, &c);
 }

@@ -94,8 +94,8 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 	}
 	if (a->hooks.used)
 		a->hooks.used(a->hooks.ctx, b->row.team, end->cpu_us, j->seen[0] + j->seen[1]);
-	if (b->options.record && end->verdict != VERDICT_ERROR)
-		batch_record(w, end);
+	if (end->verdict != VERDICT_ERROR)
+		batch_account(w, end);
 	finish_work(w, end);
 	batch_check_over(b);
 	batch_free_if_idle(b);

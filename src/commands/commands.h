@@ -41,6 +41,7 @@ extern const struct command command_diff;
 extern const struct command command_logs;
 extern const struct command command_top;
 extern const struct command command_stats;
+extern const struct command command_usage;
 extern const struct command command_runs;
 extern const struct command command_events;
 extern const struct command command_api;

@@ -240,6 +240,8 @@ static void unit_done(struct batch_job *j, const struct batch_job_end *end)
 	}
 	if (a->used)
 		a->used(a->ctx, x->team, end->cpu_us, j->seen[0] + j->seen[1]);
+	if (end->verdict != VERDICT_ERROR)
+		batch_job_charge_pipeline(j, end, x->team, x->owner->key, x->owner->pipeline);
 	note_limit(x, end->why);
 	x->late |= end->why == CAUSE_WALL || end->why == CAUSE_CPU;
 	execution_unit_judge(u, end, json_object_get(x->result, "checks"));

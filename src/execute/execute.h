@@ -14,6 +14,7 @@ struct execution_owner {
 		     const char *bytes, size_t n); /* NULL, or called for output as it arrives */
 	void (*done)(struct execution_owner *o,
 		     json_t *take_result); /* once, not from within a call */
+	const char *key, *pipeline;        /* charged for its programs; NULL: none of them */
 };
 
 /* Always ends with done(); an artifact that cannot be run has a result with the reason. */

@@ -11,13 +11,24 @@
 /* A sample of memory counts for at most this time: after a restart the last one is unknown. */
 enum { SAMPLE_MOST_MS = 60000 };
 
-static void charge_price(struct fleet *f, struct store_charge *c, json_t *record)
+void charge_price(struct fleet *f, struct store_charge *c, json_t *record)
 {
 	const struct fleet_accounts *a = &f->accounts;
 
 	c->day = store_day(fleet_now_ns());
 	if (a->price)
 		a->price(a->ctx, &c->use, record);
+}
+
+int charge_write(struct fleet *f, const struct store_charge *c, struct err *e)
+{
+	const struct fleet_accounts *a = &f->accounts;
+
+	if (store_usage_charge(f->store, c, e) < 0)
+		return -1;
+	if (a->charged)
+		a->charged(a->ctx, c->team, &c->use);
+	return 0;
 }
 
 static struct store_charge charge_for(const struct box *b, const char *key)

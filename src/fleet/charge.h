@@ -12,5 +12,10 @@ struct store_charge charge_exec(struct exec *r, const struct exit_info *end);
 /* Charges a box for what it used outside of its runs: CPU time and memory since the last call, if no program
  * runs, and bytes sent. now: counters of the kernel, NULL: not known. */
 void charge_box(struct box *b, const struct wire_counters *now);
-/* The same for work that is neither: an item of a batch, a call of a language model. Sets day and cost. */
+/* Sets day and cost; adds usage and cost to the record (NULL: none). */
+void charge_price(struct fleet *f, struct store_charge *c, json_t *record);
+/* Writes it to the store, in the open transaction if there is one. */
+must_check int charge_write(struct fleet *f, const struct store_charge *c, struct err *e);
+/* Charges for work that is neither: an item of a batch, a call of a language
+ * model. */
 void charge_other(struct fleet *f, struct store_charge *c);

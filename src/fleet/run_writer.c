@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "record/record.h"
 #include "lang/lang.h"
-#include "fleet/box.h"
+#include "fleet/charge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,16 +151,11 @@ static void run_writer_count_run(struct fleet_figures *f, const struct run_write
 
 static void write_charge(struct fleet *f, const struct run_writer_line *x)
 {
-	const struct fleet_accounts *a = &f->accounts;
 	struct err e;
 
-	if (!x->is_charged)
-		return;
-	if (store_usage_charge(f->store, &x->charge, &e) < 0)
+	if (x->is_charged && charge_write(f, &x->charge, &e) < 0)
 		log_error("a charge was not written", LOG_S("team", x->charge.team),
 			  LOG_S("subject", x->charge.subject), LOG_E(&e));
-	else if (a->charged)
-		a->charged(a->ctx, x->charge.team, &x->charge.use);
 }
 
 static void write_line(struct fleet *f, struct run_writer_line *x)

@@ -500,6 +500,8 @@ static void begin_repair(struct pipeline *p)
 	if (pipeline_stops(p, "before"))
 		return;
 	p->repair_owner.done = stages_repaired;
+	p->repair_owner.key = p->row.who;
+	p->repair_owner.pipeline = p->row.id;
 	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p),
 				 REPAIR_BOXES, &p->repair_owner);
 }

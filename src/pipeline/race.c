@@ -133,7 +133,9 @@ static void run_one(struct pipeline *p, const json_t *artifact)
 
 	*r = (struct runner){ .p = p,
 			      .owner = { .said = p->nrunners == 1 ? race_said : NULL,
-					 .done = race_ran },
+					 .done = race_ran,
+					 .key = p->row.who,
+					 .pipeline = p->row.id },
 			      .artifact = json_incref((json_t *)artifact) };
 	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
 }

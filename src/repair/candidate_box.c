@@ -80,8 +80,11 @@ void candidate_box_ended(const struct candidate_box *s, const struct batch_job *
 {
 	const struct fleet_accounts *a = &s->fleet->accounts;
 
-	if (a->used && end->verdict != VERDICT_ERROR)
+	if (end->verdict == VERDICT_ERROR)
+		return;
+	if (a->used)
 		a->used(a->ctx, s->team, end->cpu_us, j->seen[0] + j->seen[1]);
+	batch_job_charge_pipeline(j, end, s->team, s->key, s->pipeline);
 }
 
 unsigned candidate_box_boxes(const struct candidate_box *s, unsigned wanted)

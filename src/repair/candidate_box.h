@@ -8,7 +8,8 @@
 struct candidate_box {
 	struct fleet *fleet;
 	char team[STORE_NAME + 1];
-	const json_t *artifact; /* the owner's */
+	const json_t *artifact;     /* the owner's */
+	const char *key, *pipeline; /* charged for its programs; the owner's, or NULL */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID];
 	unsigned nlayers;
 };

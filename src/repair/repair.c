@@ -670,6 +670,8 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 	} else if (candidate_box_init(&r->candidate_box, f, team, r->artifact, &e) < 0) {
 		give_up(r, e.msg);
 	} else {
+		r->candidate_box.key = o->key;
+		r->candidate_box.pipeline = o->pipeline;
 		r->boxes = candidate_box_boxes(&r->candidate_box,
 					       boxes > BOXES_MOST ? BOXES_MOST : boxes);
 		begin_attempt(r, &r->attempts[0], NULL, r->examples);

@@ -15,10 +15,11 @@ enum {
 #define STORE_COST_MOST INT64_C(1000000000000000000) /* a row does not grow beyond it */
 /* Tags that are no tags of clients: none of them is a valid name. */
 #define STORE_TAG_OTHER "(other)"
-#define STORE_TAG_BOX "(box)"     /* use of a box outside of its runs */
-#define STORE_TAG_BATCH "(batch)" /* items of batches */
-#define STORE_TAG_MODEL "(model)" /* calls of language models */
-#define STORE_TAG_DISK "(disk)"   /* stored snapshots */
+#define STORE_TAG_BOX "(box)"           /* use of a box outside of its runs */
+#define STORE_TAG_BATCH "(batch)"       /* items of batches */
+#define STORE_TAG_PIPELINE "(pipeline)" /* programs of pipelines */
+#define STORE_TAG_MODEL "(model)"       /* calls of language models */
+#define STORE_TAG_DISK "(disk)"         /* stored snapshots */
 
 struct store_use {
 	uint64_t runs;

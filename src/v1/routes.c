@@ -36,6 +36,7 @@
 #include "v1box/volumes.h"
 #include "v1box/stats.h"
 #include "v1/teams.h"
+#include "v1ops/usage.h"
 #include "v1/ui_login.h"
 #include "v1/v1.h"
 #include "v1ops/receipts.h"
@@ -209,7 +210,7 @@ const struct api_route v1_routes[] = {
 	{ "DELETE", "/v1/teams/{team}", NEED_OWNER, teams_delete, "operators: delete a team that has no keys, volumes and boxes", .group = "teams", .action = "team.delete" },
 	{ "GET", "/v1/teams/{team}/network", NEED_VIEWER, teams_network_show, "show the network rules of a team", .group = "teams" },
 	{ "PUT", "/v1/teams/{team}/network", NEED_OWNER, teams_network_put, "operators: set the network rules of a team; they restrict all its boxes at once", teams_network_fields, .group = "teams", .action = "team.network" },
-	{ "GET", "/v1/usage", NEED_VIEWER, usage_show, "show the usage of a team by day", .query = usage_query, .group = "teams" },
+	{ "GET", "/v1/usage", NEED_VIEWER, usage_show, "show the usage of a team by day, or usage and cost by team, key, tag, template, runtime, day or month, as JSON or CSV", .query = usage_query, .group = "teams" },
 
 	{ "GET", "/v1/audit", NEED_OWNER, audit_list, "list the audit log, newest first", .query = audit_list_query, .group = "audit" },
 	/* clang-format on */

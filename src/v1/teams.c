@@ -14,6 +14,7 @@
 #include "record/record.h"
 #include "store/network.h"
 #include "v1box/network.h"
+#include "v1ops/usage.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 #define QUOTA_MAX (INT64_C(1) << 53)
 #define QUOTA_HELP "-1: unlimited, 0: the configured default"
-enum { RATE_MAX = 1000000, DAYS_MAX = 366 };
+enum { RATE_MAX = 1000000 };
 
 const struct field teams_put_fields[] = {
 	{ "boxes", FIELD_INT, 0, -1, QUOTA_MAX, "boxes at the same time; " QUOTA_HELP, NULL },
@@ -40,13 +41,6 @@ const struct field teams_list_query[] = {
 	{ "after", FIELD_TEXT, 0, 0, STORE_NAME, "`next` of the previous page", NULL },
 	{ 0 },
 };
-const struct field usage_query[] = {
-	{ "team", FIELD_TEXT, 0, 0, STORE_NAME,
-	  "the team (default: the caller's); only operators may name another team", NULL },
-	{ "days", FIELD_INT, 0, 1, DAYS_MAX, "number of days, including today (default 7)", NULL },
-	{ 0 },
-};
-
 /* ---- as JSON ---- */
 
 static const struct {
@@ -294,6 +288,10 @@ void usage_show(struct call *c)
 	json_t *items, *doc;
 	struct store_team t;
 
+	if (usage_is_report(c)) {
+		usage_report(c);
+		return;
+	}
 	if (!teams_find(c, team ? team : c->who.team, &t))
 		return;
 	quota_second(c->api); /* writes the latest counts to the store */
@@ -309,6 +307,7 @@ void usage_show(struct call *c)
 		}
 		json_array_append_new(items, day_json(today - i, &u));
 	}
+	usage_add_costs(c, t.name, today - days + 1, today, items);
 	doc = team_json(c->api, &t);
 	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
 	json_object_set_new(doc, "days", items);

@@ -2,8 +2,7 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct field teams_put_fields[], teams_network_fields[], teams_list_query[],
-	usage_query[];
+extern const struct field teams_put_fields[], teams_network_fields[], teams_list_query[];
 
 void teams_list(struct call *c);
 void teams_show(struct call *c);

@@ -8,6 +8,7 @@
 #include "pipeline/pipeline.h"
 #include "execute/scan.h"
 #include "api/event_stream.h"
+#include "api/charges.h"
 #include "api/idempotency.h"
 #include "api/page.h"
 #include "v1agent/pipelines_follow.h"
@@ -98,7 +99,7 @@ json_t *pipelines_usage_json(const struct store_pipeline *p)
 			 (json_int_t)p->cache_read, "cost", (double)p->cost_micro / 1e6);
 }
 
-json_t *pipelines_row_json(const struct store_pipeline *p)
+json_t *pipelines_row_json(struct api *a, const struct store_pipeline *p)
 {
 	static const char *const stages[STORE_STAGES] = { "planner", "coder", "executor",
 							  "debugger" };
@@ -120,6 +121,7 @@ json_t *pipelines_row_json(const struct store_pipeline *p)
 	for (unsigned i = 0; i < STORE_STAGES; i++)
 		json_object_set_new(ms, stages[i], json_real((double)p->us[i] / 1000));
 	json_object_set_new(doc, "stage_ms", ms);
+	json_object_set_new(doc, "cost", charges_total_json(a, p->id));
 	return doc;
 }
 
@@ -231,7 +233,7 @@ void pipelines_list(struct call *c)
 	}
 	items = json_array();
 	for (unsigned i = 0; i < rows.n; i++)
-		json_array_append_new(items, pipelines_row_json(&rows.v[i]));
+		json_array_append_new(items, pipelines_row_json(c->api, &rows.v[i]));
 	if (rows.more)
 		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
 	store_pipelines_fini(&rows);
@@ -267,7 +269,7 @@ void pipelines_show(struct call *c)
 		follow_wait(c, row.id);
 		return;
 	}
-	doc = pipelines_row_json(&row);
+	doc = pipelines_row_json(c->api, &row);
 	if (row.state == STORE_PIPELINE_WAITING)
 		json_object_set_new(doc, "question", pipelines_doc(c->api, row.id, "question", 0));
 	if (!call_query(c, "documents") || call_query_flag(c, "documents")) {
@@ -335,7 +337,7 @@ static void show_row(struct call *c, const char *id)
 	if (store_pipeline_get(c->api->store, id, &row, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_json(c, 200, pipelines_row_json(&row));
+		call_json(c, 200, pipelines_row_json(c->api, &row));
 }
 
 void pipelines_answer(struct call *c)

@@ -23,7 +23,7 @@ void pipelines_set_policy(struct call *c);
 must_check int pipelines_routes_init(struct api *a, struct err *e); /* a->pipelines */
 
 /* Shared by the files of this module. */
-json_t *pipelines_row_json(const struct store_pipeline *p);
+json_t *pipelines_row_json(struct api *a, const struct store_pipeline *p);
 json_t *pipelines_usage_json(const struct store_pipeline *p);
 json_t *pipelines_accepted(const char *id, const char *state);
 /* The last document of a kind; attempt 0: of any attempt. NULL: none. */

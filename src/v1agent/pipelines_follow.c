@@ -98,7 +98,7 @@ static int send_report(struct call *c, const char *id)
 	if (row.state == STORE_PIPELINE_FINISHED) {
 		json_t *doc = pipelines_doc(c->api, id, "report", 0);
 
-		call_json(c, 200, doc ? doc : pipelines_row_json(&row));
+		call_json(c, 200, doc ? doc : pipelines_row_json(c->api, &row));
 		return 1;
 	}
 	if (row.state == STORE_PIPELINE_WAITING) {

@@ -77,7 +77,7 @@ void pipelines_replay(struct call *c)
 
 	if (!pipelines_own(c, &row))
 		return;
-	*g = (struct replay_again){ .owner.done = again_done, .call = c };
+	*g = (struct replay_again){ .owner = { .done = again_done, .key = c->who.id }, .call = c };
 	g->was = pipelines_doc(c->api, row.id, "result", (uint32_t)call_int(c, "attempt", 0));
 	g->artifact = g->was ? artifact_of(c->api, row.id, g->was) : NULL;
 	if (!g->artifact) {

@@ -2,6 +2,7 @@
 #include "v1box/boxes.h"
 #include "api/network_answer.h"
 #include "v1box/secrets.h"
+#include "api/charges.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 #include "fleet/bounds.h"
@@ -204,6 +205,7 @@ void boxes_list(struct call *c)
 		if (b && b->is_spare)
 			continue;
 		one = b ? box_json(b) : box_row_json(&rows.v[i]);
+		json_object_set_new(one, "cost", charges_total_json(c->api, rows.v[i].id));
 		box_withhold(c, one);
 		json_array_append_new(items, one);
 	}
@@ -232,6 +234,7 @@ static int show_gone(struct call *c)
 		return 0;
 	}
 	doc = box_row_json(&row);
+	json_object_set_new(doc, "cost", charges_total_json(c->api, row.id));
 	box_withhold(c, doc);
 	call_json(c, 200, doc);
 	store_box_fini(&row);
@@ -251,6 +254,7 @@ void boxes_show(struct call *c)
 	if (!b)
 		return;
 	doc = box_json(b);
+	json_object_set_new(doc, "cost", charges_total_json(c->api, b->row.id));
 	box_withhold(c, doc);
 	if (call_not_modified(c, doc))
 		json_decref(doc);

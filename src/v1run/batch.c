@@ -7,6 +7,7 @@
  * read stay in the file. So a client can disconnect and fetch the rest later: GET
  * .../results?after=N. */
 #include "v1run/batch.h"
+#include "api/charges.h"
 #include "api/event_stream.h"
 #include "api/fields.h"
 #include "api/page.h"
@@ -141,11 +142,20 @@ static void batch_stop(struct batch_reader *r)
 	r->call->req->on_body_end = NULL;
 }
 
+static json_t *batch_add_cost(struct api *a, json_t *doc)
+{
+	const char *id = json_string_value(json_object_get(doc, "id"));
+
+	json_object_set_new(doc, "cost", charges_total_json(a, id ? id : ""));
+	return doc;
+}
+
 static void send_end(struct batch_reader *r)
 {
 	json_t *doc = json_pack("{s:s}", "type", "end");
 
 	json_object_update_new(doc, batch_json(r->watch.batch));
+	batch_add_cost(r->call->api, doc);
 	event_stream_event(&r->event_stream, doc);
 }
 
@@ -453,7 +463,7 @@ void batch_show(struct call *c)
 
 	if (!task_text_read(c, &w))
 		return;
-	call_json(c, 200, batch_json(w.batch));
+	call_json(c, 200, batch_add_cost(c->api, batch_json(w.batch)));
 	batch_unwatch(&w);
 }
 
@@ -471,7 +481,7 @@ void batch_delete(struct call *c)
 		return;
 	w.news = batch_ignore_update;
 	batch_cancel(w.batch);
-	doc = batch_json(w.batch);
+	doc = batch_add_cost(c->api, batch_json(w.batch));
 	if (call_query_flag(c, "forget"))
 		batch_forget(w.batch);
 	batch_unwatch(&w);
@@ -492,7 +502,8 @@ void batch_list(struct call *c)
 	}
 	items = json_array();
 	for (unsigned i = 0; i < rows.n; i++)
-		json_array_append_new(items, batches_json(c->api->batches, &rows.v[i]));
+		json_array_append_new(
+			items, batch_add_cost(c->api, batches_json(c->api->batches, &rows.v[i])));
 	if (rows.more)
 		page_ends(&page, rows.v[rows.n - 1].created_ns, rows.v[rows.n - 1].id);
 	store_batches_fini(&rows);
