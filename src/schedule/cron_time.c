@@ -13,33 +13,49 @@ static int cron_day_matches(const struct cron *c, const struct civil *t)
 	return (c->months >> t->month & 1) && (c->both_days ? day && weekday : day || weekday);
 }
 
+/* The moment of a local time is not after `after`: neither are those of all local times before it. */
+static int cron_is_past(const struct zone *z, int64_t local_s, int64_t after_s)
+{
+	int64_t utc;
+
+	zone_resolve(z, local_s, &utc);
+	return utc <= after_s;
+}
+
+static int cron_next_of_day(const struct cron *c, const struct zone *z, int64_t day_s,
+			    int64_t after_s, int64_t *out_s)
+{
+	for (unsigned h = 0; h < 24; h++) {
+		if (!(c->hours >> h & 1) || cron_is_past(z, day_s + h * 3600 + 3540, after_s))
+			continue;
+		for (unsigned m = 0; m < 60; m++) {
+			if (!(c->minutes >> m & 1))
+				continue;
+			zone_resolve(z, day_s + h * 3600 + m * 60, out_s);
+			if (*out_s > after_s)
+				return 1;
+		}
+	}
+	return 0;
+}
+
 /* Hours are named: local times in ascending order are moments in ascending order. */
 static int cron_next_named(const struct cron *c, const struct zone *z, int64_t after_s,
 			   int64_t *out_s)
 {
 	int64_t local = after_s + zone_offset(z, after_s);
-	/* The day before: its times may have been moved behind `after` by a change of the clocks. */
+	/* Two days before: a change of the clocks may have moved their times after this one. */
 	int64_t day = local / CIVIL_DAY_S - (local % CIVIL_DAY_S < 0) - 2;
 
 	for (unsigned n = 0; n < SEARCH_DAYS; n++, day++) {
 		struct civil t = civil_of(day * CIVIL_DAY_S);
+		int64_t utc;
 
-		if (!cron_day_matches(c, &t))
-			continue;
-		for (unsigned h = 0; h < 24; h++) {
-			if (!(c->hours >> h & 1))
-				continue;
-			for (unsigned m = 0; m < 60; m++) {
-				int64_t utc;
-
-				if (!(c->minutes >> m & 1))
-					continue;
-				zone_resolve(z, day * CIVIL_DAY_S + h * 3600 + m * 60, &utc);
-				if (utc > after_s) {
-					*out_s = utc;
-					return 1;
-				}
-			}
+		if (cron_day_matches(c, &t) &&
+		    !cron_is_past(z, (day + 1) * CIVIL_DAY_S - 60, after_s) &&
+		    cron_next_of_day(c, z, day * CIVIL_DAY_S, after_s, &utc)) {
+			*out_s = utc;
+			return 1;
 		}
 	}
 	return 0;
