@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -98,6 +99,15 @@ static int parse_number(const char *text, size_t digits, int64_t *out_ns)
 	return 0;
 }
 
+/* "30d": days ago. Other units are those of units_parse_time(), which ends at 49 days. */
+static int time_param_days(const char *text, size_t digits, int64_t now_ns, int64_t *out_ns)
+{
+	if (!digits || digits > 5 || strcmp(text + digits, "d") != 0)
+		return -1;
+	*out_ns = now_ns - strtoll(text, NULL, 10) * 86400 * SECOND_NS;
+	return 0;
+}
+
 int time_param_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct err *e)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -106,7 +116,7 @@ int time_param_parse(const char *text, int64_t now_ns, int64_t *out_ns, struct e
 
 	if (digits && !text[digits])
 		return parse_number(text, digits, out_ns) < 0 ? time_param_wrong(text, e) : 0;
-	if (parse_date(text, out_ns) == 0)
+	if (parse_date(text, out_ns) == 0 || time_param_days(text, digits, now_ns, out_ns) == 0)
 		return 0;
 	if (units_parse_time(text, &ms, &ignored) < 0)
 		return time_param_wrong(text, e);

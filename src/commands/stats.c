@@ -1,5 +1,5 @@
 /* stats.c - `atoll stats`: prints the resource usage of a box, now, every second, or its
- * history. */
+ * history; or the figures of the server. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/api_client.h"
@@ -10,12 +10,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATS_FOLLOW, STATS_SINCE, STATS_NFLAGS };
+enum {
+	STATS_FOLLOW,
+	STATS_SINCE,
+	STATS_FIGURES,
+	STATS_METRIC,
+	STATS_BY,
+	STATS_WHERE,
+	STATS_STEP,
+	STATS_NFLAGS
+};
 
 static const struct flag flags[STATS_NFLAGS] = {
 	[STATS_FOLLOW] = { "follow", 'f', FLAG_SWITCH, NULL, "print every second" },
 	[STATS_SINCE] = { "since", 0, FLAG_TEXT, "WHEN",
 			  "past usage since: 15m, or a point in time" },
+	[STATS_FIGURES] = { "figures", 0, FLAG_SWITCH, NULL, "print all figures of the server" },
+	[STATS_METRIC] = { "metric", 0, FLAG_TEXT, "NAME",
+			   "one figure over time, since --since (1h)" },
+	[STATS_BY] = { "by", 0, FLAG_TEXT, "LABEL",
+		       "of --metric: one row for each value of a label" },
+	[STATS_WHERE] = { "where", 0, FLAG_TEXT, "LABELS",
+			  "of --metric: only with these labels: language=python,outcome!=ok" },
+	[STATS_STEP] = { "step", 0, FLAG_TIME, "TIME", "of --metric: time between two rows" },
 };
 
 static void stats_amount(const char *name, const json_t *doc, const char *used, const char *most,
@@ -103,9 +120,119 @@ static int stats_do_show(struct api_client *r, const char *box, const char *sinc
 	return 0;
 }
 
+/* ---- figures of the server ---- */
+
+/* "language=python outcome=ok" */
+static void stats_label_cell(struct table *t, const json_t *labels)
+{
+	auto_buf struct buf text = { 0 };
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)labels, name, value)
+		buf_printf(&text, "%s%s=%s", text.len ? " " : "", name, json_string_value(value));
+	table_cell(t, "%s", buf_str(&text));
+}
+
+/* The value of a counter or gauge; of a histogram its number of values, mean and a quantile. */
+static void stats_value_cells(struct table *t, const json_t *v)
+{
+	double count = json_number_value(json_object_get(v, "count")),
+	       sum = json_number_value(json_object_get(v, "sum"));
+	const json_t *value = json_object_get(v, "value");
+
+	table_cell(t, "%.10g", value ? json_number_value(value) : count);
+	if (value) {
+		table_cell(t, "%s", "");
+		table_cell(t, "%s", "");
+		return;
+	}
+	table_cell(t, "%.4g", count > 0 ? sum / count : 0);
+	table_cell(t, "%.4g", json_number_value(json_object_get(v, "p95")));
+}
+
+static int stats_figures(struct api_client *r)
+{
+	static const char *const names[] = { "FIGURE", "LABELS", ">VALUE", ">MEAN", ">P95", NULL };
+	json_t *doc = api_client_get(r, "/v1/stats?figures=true"), *figure, *one;
+	struct table t;
+	size_t i, k;
+
+	if (!doc)
+		return r->status;
+	if (r->cli->json) {
+		api_client_print(json_object_get(doc, "figures"));
+		json_decref(doc);
+		return 0;
+	}
+	table_init(&t, names);
+	json_array_foreach(json_object_get(doc, "figures"), i, figure)
+		json_array_foreach(json_object_get(figure, "series"), k, one)
+	{
+		table_cell(&t, "%s", api_client_text(figure, "name"));
+		stats_label_cell(&t, json_object_get(one, "labels"));
+		stats_value_cells(&t, one);
+	}
+	table_print(&t, isatty(STDOUT_FILENO));
+	json_decref(doc);
+	return 0;
+}
+
+static json_t *stats_get_series(struct api_client *r, const struct args *a)
+{
+	unsigned long long step_s = args_value(a, STATS_STEP, 0) / 1000;
+	auto_free char *by = api_client_path("&by=%s", args_text(a, STATS_BY, ""));
+	auto_free char *where = api_client_path("&where=%s", args_text(a, STATS_WHERE, ""));
+	auto_free char *start =
+		api_client_path("/v1/stats/series?metric=%s&from=%s",
+				args_text(a, STATS_METRIC, ""), args_text(a, STATS_SINCE, "1h"));
+	auto_buf struct buf path = { 0 };
+
+	buf_puts(&path, start);
+	if (args_has(a, STATS_BY))
+		buf_puts(&path, by);
+	if (args_has(a, STATS_WHERE))
+		buf_puts(&path, where);
+	if (step_s)
+		buf_printf(&path, "&step=%llu", step_s);
+	return api_client_json(r, "GET", buf_str(&path), NULL);
+}
+
+static int stats_series(struct api_client *r, const struct args *a)
+{
+	static const char *const names[] = { "TIME", "LABELS", ">VALUE", ">MEAN", ">P95", NULL };
+	json_t *doc = stats_get_series(r, a), *item, *point;
+	struct table t;
+	size_t i, k;
+
+	if (!doc)
+		return r->status;
+	if (r->cli->json) {
+		api_client_print(doc);
+		json_decref(doc);
+		return 0;
+	}
+	table_init(&t, names);
+	json_array_foreach(json_object_get(doc, "items"), i, item)
+		json_array_foreach(json_object_get(item, "points"), k, point)
+	{
+		table_cell(&t, "%s", api_client_text(point, "at"));
+		stats_label_cell(&t, json_object_get(item, "labels"));
+		stats_value_cells(&t, point);
+	}
+	table_print(&t, isatty(STDOUT_FILENO));
+	json_decref(doc);
+	return 0;
+}
+
 static int stats_stats(struct api_client *r, const struct args *a)
 {
 	int status;
+
+	if (args_has(a, STATS_METRIC))
+		return stats_series(r, a);
+	if (args_has(a, STATS_FIGURES))
+		return stats_figures(r);
 
 	if (!a->nwords) {
 		api_client_usage(r, "stats: missing box");
@@ -130,14 +257,17 @@ static const struct example examples[] = {
 	{ "atoll stats demo", "print memory, CPU, processes and disk" },
 	{ "atoll stats -f demo --json", "print a line of JSON every second" },
 	{ "atoll stats demo --since 1h --json", "print the usage of the last hour" },
+	{ "atoll stats --figures", "print all figures of the server" },
+	{ "atoll stats --metric executions_total --by outcome --since 1d",
+	  "print how many programs ended in which way, over time" },
 	{ 0 },
 };
 
 const struct command command_stats = {
 	.name = "stats",
 	.group = "Observe",
-	.usage = "[FLAGS] BOX",
-	.summary = "print the resource usage of a box",
+	.usage = "[FLAGS] [BOX]",
+	.summary = "print the resource usage of a box, or the figures of the server",
 	.flags = flags,
 	.nflags = STATS_NFLAGS,
 	.max_words = 1,

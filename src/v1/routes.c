@@ -34,6 +34,7 @@
 #include "v1/shares.h"
 #include "v1/socket.h"
 #include "v1box/volumes.h"
+#include "v1box/series.h"
 #include "v1box/stats.h"
 #include "v1/teams.h"
 #include "v1ops/usage.h"
@@ -189,7 +190,8 @@ const struct api_route v1_routes[] = {
 
 	{ "GET", "/v1/boxes/{box}/stats", NEED_VIEWER, stats_show, "show the current resource usage of a box, once or every second", .query = stats_query, .group = "stats", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/stats/history", NEED_VIEWER, stats_history, "show the resource usage of a box over time, in steps of 10 s", .query = stats_history_query, .group = "stats", .scope = SCOPE_BOX },
-	{ "GET", "/v1/stats", NEED_VIEWER, stats_host, "show the figures of the machine; only for team default", .group = "stats" },
+	{ "GET", "/v1/stats", NEED_VIEWER, stats_host, "show the figures of the machine, and with figures=true those of /metrics; only for team default", .query = stats_host_query, .group = "stats" },
+	{ "GET", "/v1/stats/series", NEED_VIEWER, series_show, "show a figure over time: minutes of the last day, hours of the last year; only for team default", .query = series_query, .group = "stats" },
 	{ "GET", "/v1/stats/history", NEED_VIEWER, stats_host_history, "show the figures of the machine over time; only for team default", .query = stats_host_history_query, .group = "stats" },
 
 	{ "GET", "/v1/keys", NEED_OWNER, keys_list, "list the keys of the team, newest first", .query = keys_list_query, .group = "keys" },

@@ -1,7 +1,9 @@
 /* stats.c - see stats.h. Reading usage does not count as use of a box, and does not start a stopped
  * one. */
 #include "v1box/stats.h"
+#include "metrics/metrics.h"
 #include "v1box/host_sampler.h"
+#include "v1box/series.h"
 #include "api/keeper_info.h"
 #include "api/event_stream.h"
 #include "v1box/usage_sampler.h"
@@ -14,6 +16,10 @@
 
 const struct field stats_query[] = {
 	{ "follow", FIELD_BOOL, 0, 0, 0, "send the values every second", NULL },
+	{ 0 },
+};
+const struct field stats_host_query[] = {
+	{ "figures", FIELD_BOOL, 0, 0, 0, "add all figures of GET /metrics", NULL },
 	{ 0 },
 };
 const struct field stats_history_query[] = {
@@ -279,11 +285,14 @@ static void host_known(struct call *c, const struct wire_info *a)
 					      (int)a->making, "pool_depth", (int)a->pool_depth,
 					      "pool_hits", (json_int_t)a->hits, "pool_misses",
 					      (json_int_t)a->misses));
+	if (call_query_flag(c, "figures")) {
+		metrics_collect(c->api->metrics);
+		json_object_set_new(doc, "figures", series_figures_json(c->api));
+	}
 	call_json(c, 200, doc);
 }
 
-/* Figures of the machine are for operators. -1: the call was answered with an error. */
-static int stats_check_operator(struct call *c)
+int stats_check_operator(struct call *c)
 {
 	if (!strcmp(c->who.team, TEAM_DEFAULT))
 		return 0;

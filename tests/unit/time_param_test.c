@@ -45,6 +45,13 @@ TEST(durations_are_how_long_ago)
 	CHECK_INT(ns, NOW - INT64_C(900000000000));
 	CHECK_INT(parse("500ms"), 0);
 	CHECK_INT(ns, NOW - 500000000);
+	CHECK_INT(parse("7d"), 0);
+	CHECK_INT(ns, NOW - 7 * INT64_C(86400000000000));
+	CHECK_INT(parse("99999d"), 0); /* before 1970: callers use 0 */
+	CHECK_INT(parse("100000d"), -1);
+	CHECK_INT(parse("d"), -1);
+	CHECK_INT(parse("1.5d"), -1);
+	CHECK_INT(parse("7days"), -1);
 }
 
 TEST(other_time_values_are_rejected)
