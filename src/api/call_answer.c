@@ -135,8 +135,11 @@ void call_fail(struct call *c, const struct err *e)
 
 	if (status == 500)
 		log_error("request failed", LOG_S("request", c->id), LOG_S("error", e->msg));
-	call_error(c, status, status == 507 ? "no_space" : err_kind_name(e->kind), e->msg, NULL,
-		   NULL);
+	call_error(c, status,
+		   status == 507                                      ? "no_space"
+		   : e->kind == ERR_CONFLICT && e->sys == EINPROGRESS ? "building"
+								      : err_kind_name(e->kind),
+		   e->msg, NULL, NULL);
 }
 
 void call_list(struct call *c, json_t *take_items, const char *next)

@@ -1,5 +1,6 @@
 /* build_follow.c - see build_follow.h. */
 #include "cli/build_follow.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
@@ -286,4 +287,31 @@ int build_follow_result(struct api_client *r, const json_t *build)
 		cli_error_why(&r->error, "%s", message);
 	cli_error_hint(&r->error, "log", "atoll template log %s", api_client_text(build, "id"));
 	return r->status = STATUS_FAILED;
+}
+
+int build_follow_first(struct api_client *r, const char *name)
+{
+	auto_free char *path = api_client_path("/v1/templates/%s", name);
+	const struct cli *cli = r->cli;
+	struct cli plain = *cli;
+	json_t *template, *build = NULL;
+	char id[64];
+
+	if (strcmp(r->code, "building") != 0)
+		return r->status;
+	template = api_client_json(r, "GET", path, NULL);
+	if (!template)
+		return r->status;
+	snprintf(id, sizeof(id), "%s",
+		 api_client_text(json_array_get(json_object_get(template, "builds"), 0), "id"));
+	json_decref(template);
+	if (!cli->quiet)
+		fprintf(stderr, "atoll: template '%s' is built first\n", name);
+	plain.json = 0; /* stdout is for the result of the command */
+	r->cli = &plain;
+	if (build_follow_show(r, id, 1, &build) == 0)
+		r->status = build_follow_result(r, build);
+	r->cli = cli;
+	json_decref(build);
+	return r->status;
 }

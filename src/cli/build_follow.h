@@ -9,3 +9,6 @@ must_check int build_follow_show(struct api_client *r, const char *id, int follo
 				 json_t **out_build);
 /* 0: it is ready. Otherwise fills in the error of r: step, line, command; the end of the output is printed before. */
 int build_follow_result(struct api_client *r, const json_t *build);
+/* After an error: if it was that a template of the server is being built, prints the log of the build to stderr and waits.
+ * 0: it is ready, repeat the request. Otherwise r->status. */
+int build_follow_first(struct api_client *r, const char *name);

@@ -1,5 +1,6 @@
 /* new.c - `atoll new`: creates a box that exists until it is deleted. */
 #include "base/id.h"
+#include "cli/build_follow.h"
 #include "cli/fields.h"
 #include "cli/options.h"
 #include "cli/package_request.h"
@@ -220,20 +221,27 @@ static void new_say(const struct cli *cli, const json_t *box)
 			api_client_until(ends, box, "ends"));
 }
 
-static int new_make(struct api_client *r, const struct args *a)
+static json_t *new_request(struct api_client *r, const json_t *want)
 {
-	json_t *doc = json_object();
 	char once[ID_LEN + 1];
 	struct err e;
 
-	if (new_describe(r, doc, a)) {
-		json_decref(doc);
-		return r->status;
-	}
 	/* So that one box is created, even if the answer is lost and the request is repeated. */
 	if (id_new(once, &e) == 0)
 		r->once = once;
-	doc = api_client_json(r, "POST", "/v1/boxes", doc);
+	return api_client_json(r, "POST", "/v1/boxes", json_deep_copy(want));
+}
+
+static int new_make(struct api_client *r, const struct args *a)
+{
+	json_t *want = json_object(), *doc = NULL;
+
+	if (new_describe(r, want, a) == 0) {
+		doc = new_request(r, want);
+		if (!doc && build_follow_first(r, args_text(a, NEW_TEMPLATE, "")) == 0)
+			doc = new_request(r, want);
+	}
+	json_decref(want);
 	if (!doc)
 		return r->status;
 	new_say(r->cli, doc);

@@ -205,13 +205,14 @@ static void template_options(struct template_job *j)
 	json_decref(tags);
 }
 
-/* A word that is no folder may name a template that comes with the server. 1: so it is, and body has its request. */
+/* A word that is no folder may name a template that comes with the server. 1: there is a template of that name, and body has the
+ * request; the daemon rejects it if the template is another one. */
 static int template_shipped(struct template_job *j)
 {
 	auto_free char *path = api_client_path("/v1/templates/%s", j->folder);
 	struct cli_error before = j->r->error;
 	json_t *doc = strchr(j->folder, '/') ? NULL : api_client_json(j->r, "GET", path, NULL);
-	int is = json_is_true(json_object_get(doc, "shipped"));
+	int is = doc && !json_is_true(json_object_get(doc, "builtin"));
 
 	json_decref(doc);
 	j->r->error = before;

@@ -424,6 +424,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_TEMPLATES_INSECURE] = { "templates.insecure_registries", CONFIG_LIST, NULL, "ATOLL_TEMPLATES_INSECURE_REGISTRIES",
 		.check = check_rule, .reload = 1,
 		.help = "registries, as HOST:PORT, that may be used without TLS or with an unknown certificate" },
+	[CONFIG_TEMPLATES_PREPARE] = { "templates.prepare", CONFIG_LIST, NULL, "ATOLL_TEMPLATES_PREPARE", .reload = 1,
+		.help = "templates that come with the server, which the daemon builds at its start, for all teams; boxes of them wait in a pool" },
 
 	[CONFIG_QUOTA_BOXES] = { "quota.boxes", CONFIG_COUNT, "256", "ATOLL_QUOTA_BOXES",
 		.highest = 1000000, .reload = 1,

@@ -542,6 +542,7 @@ static struct builds_conf builds_settings(const struct server_start *s, const st
 		.cache_bytes = config_number(c, CONFIG_TEMPLATES_CACHE),
 		.hosts = build_hosts(c, &f->packages.install),
 		.image = image_settings(s),
+		.prepare = config_list(c, CONFIG_TEMPLATES_PREPARE),
 	};
 }
 

@@ -525,10 +525,11 @@ int builds_new(struct builds **out, struct fleet *f, const struct builds_conf *c
 		abort();
 	b->fleet = f;
 	b->conf = *conf;
+	build_prepare_init(b);
 	b->folder = b->uploads = -1;
 	timer_init(&b->pump, f->loop, builds_pump);
 	build_collect_begin(b);
-	if (build_folders(b, e) < 0) {
+	if (build_prepare_check(conf, e) < 0 || build_folders(b, e) < 0) {
 		builds_free(b);
 		return -1;
 	}
@@ -566,12 +567,14 @@ void builds_restore(struct builds *b)
 			build_enqueue(b, &rows.v[i]);
 	store_builds_fini(&rows);
 	builds_collect(b);
+	build_prepare_begin(b);
 }
 
 void builds_free(struct builds *b)
 {
 	if (!b)
 		return;
+	build_prepare_fini(b);
 	while (b->list) {
 		struct build *x = b->list;
 

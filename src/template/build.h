@@ -26,6 +26,8 @@ struct builds_conf {
 	uint64_t cache_bytes; /* of all teams together */
 	const char *hosts;    /* JSON array of rules: what build boxes may reach; NULL: nothing */
 	struct image_conf image; /* FROM an image */
+	const char *const
+		*prepare; /* names of shipped templates that are built at the start; NULL: none */
 };
 
 must_check int builds_new(struct builds **out, struct fleet *f, const struct builds_conf *conf,
@@ -53,6 +55,15 @@ must_check int build_create(struct builds *b, const struct build_request *want,
  * fails. ERR_CONFLICT: it has been started already. */
 must_check int build_begin(struct builds *b, const char *id, const json_t *definition,
 			   const json_t *secrets, int force, struct err *e);
+struct shipped_template;
+/* Builds a template that comes with the server, for a team. out: the id of the build, which may run
+ * already. ERR_CONFLICT: settings are missing, or it has just failed. */
+must_check int template_build_shipped(struct builds *b, const struct shipped_template *t,
+				      const char *team, char out_build[STORE_BUILD_ID + 1],
+				      struct err *e);
+/* template_resolve() has failed with e: if that is because a shipped template is not built, its build
+ * begins. Always returns -1; e has the reason for the client, e->sys EINPROGRESS: it is being built. */
+int template_first_use(struct builds *b, const char *team, const char *reference, struct err *e);
 /* Ends it at once; ERR_CONFLICT: it has ended already. */
 must_check int build_cancel(struct builds *b, const char *id, struct err *e);
 /* Cancels all builds of a template, removes its rows and logs; boxes of it continue. */

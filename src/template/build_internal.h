@@ -9,6 +9,7 @@
  *   build_users.c  users and folders that the engine creates
  *   build_finish.c the default user, settings, the merged root
  *   build_pool.c   boxes that are created in advance
+ *   build_prepare.c  builds of templates that come with the server, at the start and at their first use
  *   build_trial.c  the trial of the start command
  *   build_log.c    the log; uploads
  *   build_collect.c  removes old builds, and layers and roots that are not used
@@ -33,6 +34,12 @@ enum {
 	BUILD_USER_ID = 1000,
 };
 
+struct build_prepare { /* templates.prepare */
+	unsigned at;   /* the next name */
+	struct build_wait wait;
+	struct timer next;
+};
+
 struct builds {
 	struct fleet *fleet;
 	struct builds_conf conf;
@@ -43,7 +50,8 @@ struct builds {
 	struct build_pool *pools;      /* build_pool.c */
 	struct build_spawned *spawned; /* not written yet */
 	struct timer count;            /* writes them */
-	struct timer collect;          /* after a box has ended */
+	struct build_prepare prepare;
+	struct timer collect; /* after a box has ended */
 	struct fleet_subscriber events;
 	struct keeper_call *dropping;
 	struct store_layer dropped;
@@ -255,6 +263,12 @@ void build_expire(struct builds *b, const char *template);
 
 /* ---- build_pool.c ---- */
 void build_pools_free(struct builds *b);
+
+/* ---- build_prepare.c ---- */
+must_check int build_prepare_check(const struct builds_conf *conf, struct err *e);
+void build_prepare_init(struct builds *b);
+void build_prepare_begin(struct builds *b); /* the unfinished builds are restored */
+void build_prepare_fini(struct builds *b);
 
 /* ---- build_log.c ---- */
 void build_log_remove(struct builds *b, const char *id);

@@ -283,7 +283,7 @@ int box_spec_template(struct call *c, const char *reference, struct box_spec *ou
 	json_t *settings, *root;
 
 	if (template_resolve(c->api->store, c->who.team, reference, &f, e) < 0)
-		return -1;
+		return template_first_use(c->api->builds, c->who.team, reference, e);
 	snprintf(out->row.template, sizeof(out->row.template), "%s", f.name);
 	if (f.builtin) {
 		template_found_fini(&f);

@@ -233,13 +233,25 @@ void v1_builds_list(struct call *c)
 	call_list(c, all, "");
 }
 
-/* A build of the caller's team; -1: 404 was answered. */
-static int v1_builds_find(struct call *c, struct store_build *out)
+static int v1_builds_is_public(struct call *c, const struct store_build *b)
+{
+	struct store_template t = { 0 };
+	struct err e;
+	int is = store_template_find(c->api->store, c->who.team, b->template, &t, &e) == 0 &&
+		 t.public;
+
+	store_template_fini(&t);
+	return is;
+}
+
+/* A build of the caller's team, or to be read one of a template that every team may use; -1: 404 was
+ * answered. */
+static int v1_builds_find(struct call *c, int read, struct store_build *out)
 {
 	struct err e;
 
 	if (store_build_get(c->api->store, call_param(c, 0), out, &e) == 0) {
-		if (!strcmp(out->team, c->who.team))
+		if (!strcmp(out->team, c->who.team) || (read && v1_builds_is_public(c, out)))
 			return 0;
 		store_build_fini(out);
 		err_set(&e, ERR_NOT_FOUND, "no build '%.40s'", call_param(c, 0));
@@ -252,7 +264,7 @@ void v1_builds_show(struct call *c)
 {
 	struct store_build row;
 
-	if (v1_builds_find(c, &row) < 0)
+	if (v1_builds_find(c, 1, &row) < 0)
 		return;
 	call_json(c, 200, template_build_json(&row));
 	store_build_fini(&row);
@@ -263,7 +275,7 @@ void v1_builds_cancel(struct call *c)
 	struct store_build row;
 	struct err e;
 
-	if (v1_builds_find(c, &row) < 0)
+	if (v1_builds_find(c, 0, &row) < 0)
 		return;
 	if (build_cancel(c->api->builds, row.id, &e) < 0)
 		call_fail(c, &e);
@@ -375,7 +387,7 @@ void v1_builds_log(struct call *c)
 	struct log_reader *r = call_alloc(c, sizeof(*r));
 	struct store_build row;
 
-	if (v1_builds_find(c, &row) < 0)
+	if (v1_builds_find(c, 1, &row) < 0)
 		return;
 	*r = (struct log_reader){ .call = c,
 				  .wait.news = log_news,

@@ -13,6 +13,7 @@
 #include "client/file_client.h"
 #include "record/record.h"
 #include "fleet/exec.h"
+#include "template/build.h"
 #include "template/templates.h"
 
 #include <ctype.h>
@@ -336,10 +337,13 @@ static int fragments_find(void *ctx, const char *name, struct fragment_template 
 	json_t *settings;
 	struct err no;
 
-	if (template_resolve(c->api->store, c->who.team, name, &f, &no) < 0)
+	if (template_resolve(c->api->store, c->who.team, name, &f, &no) < 0) {
+		(void)template_first_use(c->api->builds, c->who.team, name,
+					 &no); /* for the next request */
 		return builtin_template_find(name) || no.kind == ERR_NOT_FOUND
 			       ? fragment_builtin(NULL, name, out, e)
 			       : err_set(e, no.kind, "%s", no.msg);
+	}
 	if (f.builtin) {
 		template_found_fini(&f);
 		return fragment_builtin(NULL, name, out, e);

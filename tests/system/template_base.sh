@@ -1,7 +1,6 @@
 #!/bin/sh
 # template_base.sh - templates FROM base: packages of Debian, and the templates that come with the server.
 . "$(dirname "$0")/daemon.lib"
-export ATOLL_HOST ATOLL_KEY
 
 # build NAME FOLDER: sets out.
 build() { ATOLL_HOST=$url ATOLL_KEY=$key atoll template build -n "$1" "$2"; }
@@ -55,4 +54,55 @@ read-only" "$body"
 	has "$err" "CACHED [2/3]"
 }
 
+prepared() { api GET /v1/templates/c && [ "$(get '"\(.built) \(.public) \(.pool)"')" = "true true 2" ]; }
+
+a_prepared_template_is_built_at_the_start_for_all_teams() {
+	soon prepared
+	is "$(get '.builds | length')" 1
+	inside c 'cc --version >/dev/null && echo yes'
+	is "$out" yes
+	api PUT /v1/teams/other '{}'
+	"$ATOLL" key new other --team other --state "$state" --quiet >other
+	key=$(cat other)
+	api GET "/v1/builds/$(api GET /v1/templates/c && get '.builds[0].id')/log"
+	has "$body" "testing"
+	inside c 'echo shared'
+	is "$out" shared
+}
+
+a_template_is_built_at_its_first_use() {
+	api POST /v1/boxes '{"template":"java"}'
+	is "$code" 409 "$body"
+	is "$(get .error.code)" building "$body"
+	has "$(get .error.message)" "template 'java' is being built, by build "
+	api POST /v1/boxes '{"template":"java:v2"}'
+	is "$code" 409 "$body"
+	api GET /v1/templates/java
+	is "$(get '.builds | length')" 1 "$body"
+	api DELETE "/v1/builds/$(get '.builds[0].id')"
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll new -t node first
+	is "$status" 0 "$err"
+	is "$out" first
+	has "$err" "template 'node' is built first"
+	has "$err" "testing"
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll exec first -- node -p '6 * 7'
+	is "$out" 42
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll template build node
+	is "$status" 0 "$err"
+}
+
+a_template_that_cannot_be_built_names_the_missing_setting() {
+	api POST /v1/boxes '{"template":"gradio-developer"}'
+	is "$code" 409 "$body"
+	has "$(get .error.message)" "packages.pip_index is not set"
+	api GET /v1/templates/gradio-developer
+	is "$(get .built)" false
+}
+
+an_unknown_name_in_the_setting_is_an_error_at_the_start() {
+	ATOLL_RUN=$work/run2 ATOLL_TEMPLATES_PREPARE=cobol timeout 60 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/none" >said 2>&1 && fail "it started"
+	has "$(cat said)" "templates.prepare: no template 'cobol' comes with the server; there are c, "
+}
+
+export ATOLL_TEMPLATES_PREPARE=c
 run_daemon_tests
