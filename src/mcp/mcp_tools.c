@@ -63,6 +63,18 @@ static void tell_log(struct mcp_call *m, const char *what)
 
 /* ---- the result ---- */
 
+static json_t *mcp_content(const struct tool_result *r)
+{
+	json_t *content = json_pack("[{s:s, s:s#}]", "type", "text", "text", buf_str(&r->text),
+				    (int)r->text.len);
+
+	if (r->image.len)
+		json_array_append_new(content, json_pack("{s:s, s:s#, s:s}", "type", "image",
+							 "data", r->image.p, (int)r->image.len,
+							 "mimeType", "image/png"));
+	return content;
+}
+
 static void mcp_over(struct tool_job *j, const struct tool_result *r)
 {
 	struct mcp_call *m = j->call->surface;
@@ -70,9 +82,8 @@ static void mcp_over(struct tool_job *j, const struct tool_result *r)
 	if (m->said.len && m->streaming)
 		tell_progress(m);
 	tell_log(m, r->failed ? "failed" : "is done");
-	mcp_result(m, json_pack("{s:[{s:s, s:s#}], s:O, s:b}", "content", "type", "text", "text",
-				buf_str(&r->text), (int)r->text.len, "structuredContent", r->data,
-				"isError", r->failed));
+	mcp_result(m, json_pack("{s:o, s:O, s:b}", "content", mcp_content(r), "structuredContent",
+				r->data, "isError", r->failed));
 }
 
 static const struct tool_surface on = { mcp_said, mcp_over };

@@ -8,6 +8,8 @@
 
 const struct field tool_new_box_fields[] = {
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the box, unique in the team", NULL },
+	{ "template", FIELD_TEXT, 0, 0, STORE_TEMPLATE,
+	  "template of the box, for example desktop (default base)", NULL },
 	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "time until the box times out", NULL },
 	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)",

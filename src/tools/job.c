@@ -1,5 +1,6 @@
 /* job.c - one call of a tool: see tool.h. */
 #include "api/fields.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "fleet/box_secrets.h"
@@ -146,18 +147,39 @@ static void job_settle(struct tool_job *j, struct tool_result *r)
 	j->over = 1;
 	j->on->over(j, r);
 	buf_fini(&r->text);
+	buf_fini(&r->image);
 	json_decref(r->data);
+}
+
+static void job_result(struct tool_job *j, struct tool_result *r, const char *text, size_t n)
+{
+	auto_buf struct buf plain = { 0 };
+
+	redact_json(&j->redact, r->data);
+	redact_text(&j->redact, text, n, &plain);
+	utf8_scrub(&r->text, buf_str(&plain), plain.len);
+	job_settle(j, r);
 }
 
 void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n)
 {
 	struct tool_result r = { .failed = failed, .data = take_data ? take_data : json_object() };
-	auto_buf struct buf plain = { 0 };
 
-	redact_json(&j->redact, r.data);
-	redact_text(&j->redact, text, n, &plain);
-	utf8_scrub(&r.text, buf_str(&plain), plain.len);
-	job_settle(j, &r);
+	job_result(j, &r, text, n);
+}
+
+void tool_image(struct tool_job *j, json_t *take_data, const char *png, size_t n, const char *fmt,
+		...)
+{
+	struct tool_result r = { .data = take_data };
+	auto_buf struct buf text = { 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	base64_encode(&r.image, png, n);
+	job_result(j, &r, text.p, text.len);
 }
 
 void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n)

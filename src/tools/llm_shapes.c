@@ -87,18 +87,35 @@ static void not_a_call(struct call *c, const char *what)
 
 /* ---- OpenAI: functions ---- */
 
+/* Chat has only text in the results of tools. */
+static json_t *chat_text(const struct tool_result *r)
+{
+	return r->image.len ? json_sprintf("%s [Chat cannot show it: use the Responses API]",
+					   buf_str(&r->text))
+			    : llm_shape_text(r);
+}
+
 static void chat_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	call_send(c, 200,
 		  json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id",
-			    json_object_get(p->asked, "id"), "content", llm_shape_text(r)));
+			    json_object_get(p->asked, "id"), "content", chat_text(r)));
+}
+
+static json_t *function_output(const struct tool_result *r)
+{
+	if (!r->image.len)
+		return llm_shape_text(r);
+	return json_pack("[{s:s, s:o}, {s:s, s:o}]", "type", "input_text", "text",
+			 llm_shape_text(r), "type", "input_image", "image_url",
+			 json_sprintf("data:image/png;base64,%s", buf_str(&r->image)));
 }
 
 static void function_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	call_send(c, 200,
 		  json_pack("{s:s, s:O, s:o}", "type", "function_call_output", "call_id",
-			    json_object_get(p->asked, "call_id"), "output", llm_shape_text(r)));
+			    json_object_get(p->asked, "call_id"), "output", function_output(r)));
 }
 
 /* Arguments are a JSON string there; an empty one counts as {}. */
@@ -289,10 +306,19 @@ void openai_use(struct call *c)
 
 /* ---- Anthropic ---- */
 
+static json_t *block_content(const struct tool_result *r)
+{
+	if (!r->image.len)
+		return llm_shape_text(r);
+	return json_pack("[{s:s, s:o}, {s:s, s:{s:s, s:s, s:s#}}]", "type", "text", "text",
+			 llm_shape_text(r), "type", "image", "source", "type", "base64",
+			 "media_type", "image/png", "data", r->image.p, (int)r->image.len);
+}
+
 static void block_over(struct llm_shape *p, struct call *c, const struct tool_result *r)
 {
 	json_t *doc = json_pack("{s:s, s:O, s:o}", "type", "tool_result", "tool_use_id",
-				json_object_get(p->asked, "id"), "content", llm_shape_text(r));
+				json_object_get(p->asked, "id"), "content", block_content(r));
 
 	if (r->failed)
 		json_object_set_new(doc, "is_error", json_true());
@@ -306,6 +332,8 @@ static const struct tool *block_tool(const char *name)
 	/* The older name of the same editor. */
 	if (!strcmp(name, tool_editor_row.name) || !strcmp(name, "str_replace_editor"))
 		return &tool_editor_row;
+	if (!strcmp(name, tool_computer_row.name))
+		return &tool_computer_row;
 	return tool_named(name);
 }
 

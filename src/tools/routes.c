@@ -43,8 +43,15 @@ struct plain {
 
 static json_t *result_json(const struct tool_job *j, const struct tool_result *r)
 {
-	return json_pack("{s:s, s:b, s:o, s:O}", "tool", j->tool->name, "is_error", r->failed,
-			 "text", json_stringn(buf_str(&r->text), r->text.len), "data", r->data);
+	json_t *doc =
+		json_pack("{s:s, s:b, s:o, s:O}", "tool", j->tool->name, "is_error", r->failed,
+			  "text", json_stringn(buf_str(&r->text), r->text.len), "data", r->data);
+
+	if (r->image.len)
+		json_object_set_new(doc, "image",
+				    json_pack("{s:s, s:s#}", "mime_type", "image/png", "base64",
+					      r->image.p, (int)r->image.len));
+	return doc;
 }
 
 static void plain_over(struct tool_job *j, const struct tool_result *r)

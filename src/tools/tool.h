@@ -44,6 +44,7 @@ struct tool_result {
 	int failed;
 	struct buf text; /* UTF-8 */
 	json_t *data;
+	struct buf image; /* a PNG image as base64; empty: none */
 };
 
 struct tool_surface {
@@ -96,6 +97,9 @@ void tool_done(struct tool_job *j, json_t *take_data, const char *text, size_t n
 void tool_say(struct tool_job *j, json_t *take_data, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void tool_result(struct tool_job *j, int failed, json_t *take_data, const char *text, size_t n);
+/* With a PNG image. */
+void tool_image(struct tool_job *j, json_t *take_data, const char *png, size_t n, const char *fmt,
+		...) __attribute__((format(printf, 5, 6)));
 void tool_fail(struct tool_job *j, const char *code, const char *message, const char *why,
 	       const char *hint);
 
@@ -124,10 +128,24 @@ void tool_editor(struct tool_job *j);  /* editor.c */
 void tool_new_box(struct tool_job *j); /* boxes.c */
 void tool_boxes(struct tool_job *j);
 void tool_end_box(struct tool_job *j);
+void tool_screenshot(struct tool_job *j); /* desktop.c */
+void tool_click(struct tool_job *j);
+void tool_double_click(struct tool_job *j);
+void tool_move_mouse(struct tool_job *j);
+void tool_drag_mouse(struct tool_job *j);
+void tool_scroll(struct tool_job *j);
+void tool_type_text(struct tool_job *j);
+void tool_press_keys(struct tool_job *j);
+void tool_open_url(struct tool_job *j);
+void tool_computer(struct tool_job *j);
+extern const struct field tool_screenshot_fields[], tool_click_fields[], tool_double_click_fields[],
+	tool_move_mouse_fields[], tool_drag_mouse_fields[], tool_scroll_fields[],
+	tool_type_text_fields[], tool_press_keys_fields[], tool_open_url_fields[],
+	tool_computer_fields[];
 extern const struct field tool_new_box_fields[], tool_boxes_fields[], tool_end_box_fields[];
 
 /* ---- tools that only one provider's models know ---- */
-extern const struct tool tool_bash_row, tool_editor_row;
+extern const struct tool tool_bash_row, tool_editor_row, tool_computer_row;
 
 /* ---- surfaces ---- */
 void openai_use(struct call *c); /* provider.c */

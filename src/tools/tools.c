@@ -121,6 +121,8 @@ static const struct field editor_fields[] = {
 	"Run a shell command in the box and wait for its end. Returns output, exit code and how it " \
 	"ended. Every call is a new shell. Long output is cut in the middle."
 
+#define DESKTOP_HELP "For a box with a desktop (template desktop). "
+
 const struct tool tools[] = {
 	/* clang-format off */
 	{ "read_file", "Read a file", READ_HELP, read_fields, tool_read, TOOL_READS | TOOL_AGAIN, NULL },
@@ -142,6 +144,22 @@ const struct tool tools[] = {
 	  "the registry that the operator has configured.", install_fields, tool_install, TOOL_OUTSIDE | TOOL_AGAIN, NULL },
 	{ "open_port", "Open a port", "Check whether a server in the box listens on a port, open it as a private "
 	  "preview, and get its URL.", port_fields, tool_port, TOOL_AGAIN, NULL },
+	{ "screenshot", "Take a screenshot", DESKTOP_HELP "Returns an image of the whole screen.", tool_screenshot_fields, tool_screenshot,
+	  TOOL_READS | TOOL_AGAIN, NULL },
+	{ "click", "Click", DESKTOP_HELP "Clicks a mouse button.", tool_click_fields, tool_click, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "double_click", "Double click", DESKTOP_HELP "Clicks the left mouse button twice.", tool_double_click_fields,
+	  tool_double_click, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "move_mouse", "Move the mouse", DESKTOP_HELP "Moves the mouse pointer.", tool_move_mouse_fields, tool_move_mouse,
+	  TOOL_AGAIN, NULL },
+	{ "drag_mouse", "Drag with the mouse", DESKTOP_HELP "Presses the left mouse button at one place and releases it at another.",
+	  tool_drag_mouse_fields, tool_drag_mouse, TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "scroll", "Scroll", DESKTOP_HELP "Turns the mouse wheel.", tool_scroll_fields, tool_scroll, 0, NULL },
+	{ "type_text", "Type text", DESKTOP_HELP "Types text as a keyboard does.", tool_type_text_fields, tool_type_text,
+	  TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "press_keys", "Press keys", DESKTOP_HELP "Presses keys or combinations of keys.", tool_press_keys_fields, tool_press_keys,
+	  TOOL_DESTROYS | TOOL_OUTSIDE, NULL },
+	{ "open_url", "Open a page", DESKTOP_HELP "Opens an address in the browser and waits for its window.", tool_open_url_fields,
+	  tool_open_url, TOOL_OUTSIDE, NULL },
 	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",
 	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
 	{ "list_boxes", "List boxes", "List all boxes: id, state, name.", tool_boxes_fields, tool_boxes,
@@ -162,6 +180,14 @@ const struct tool tool_bash_row = { "bash",      "Bash",    "",
 const struct tool tool_editor_row = {
 	"str_replace_based_edit_tool", "Editor", "", editor_fields, tool_editor, TOOL_DESTROYS, NULL
 };
+
+const struct tool tool_computer_row = { "computer",
+					"Computer",
+					"",
+					tool_computer_fields,
+					tool_computer,
+					TOOL_DESTROYS | TOOL_OUTSIDE,
+					NULL };
 
 const struct tool *tool_named(const char *name)
 {

@@ -32,6 +32,27 @@ the_strict_schema_of_openai_requires_every_field() {
 	is "$(get '.tools[0].function.parameters.properties.start_line.type | join(" ")')" "integer null"
 	lacks "$body" '"maximum"'
 }
+tools_of_a_desktop_state_what_the_box_lacks() {
+	new_box
+	tool screenshot '{}'
+	is "$code $(get '"\(.is_error) \(.data.error.code)"')" "200 true no_desktop" "$body"
+	has "$(text)" "use a box of the template desktop"
+	tool click '{"x":1}'
+	is "$(get .is_error)" true
+	is "$(text)" "y: is missing; give x and y, or neither"
+	tool open_url '{"url":"--headless"}'
+	has "$(text)" "url: '--headless' begins with none of http://"
+	api POST "/v1/boxes/$box/tools/anthropic" '{"type":"tool_use","id":"t1","name":"computer","input":{"action":"left_click","coordinate":[1,2]}}'
+	is "$(get '"\(.tool_use_id) \(.is_error)"')" "t1 true" "$body"
+	has "$(get .content)" "use a box of the template desktop"
+	api POST "/v1/boxes/$box/tools/anthropic" '{"type":"tool_use","id":"t2","name":"computer","input":{"action":"fly"}}'
+	has "$(get .content)" "action: 'fly' is none of screenshot"
+	key=$viewer
+	tool screenshot '{}'
+	is "$(get .data.error.code)" no_desktop "a viewer may look: $body"
+	tool click '{}'
+	is "$(get .data.error.code)" denied "$body"
+}
 a_file_tool_is_accepted_by_any_of_its_names() {
 	new_box
 	tool write_file '{"path":"a/b.txt","content":"one\ntwo\nthree\n"}'
