@@ -49,8 +49,9 @@ bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files 
 journeys: build ## the browser tests that ./check leaves out (needs root, chromium; six minutes)
 	@tests/run -b build -j 2 $$(tests/journeys)
 
-templates: build ## build the web templates from npm, use them and render their pages (needs root, chromium, npm; minutes)
+templates: build ## build templates from npm and Debian packages and use them: web frameworks, a desktop (needs root, chromium, npm; minutes)
 	@ui/test/web_templates.sh
+	@ui/test/desktop.sh
 
 screenshots: build ## every screen of the web UI into build/screenshots (needs root, chromium)
 	@ui/test/screenshots.sh
