@@ -7,8 +7,10 @@ extern const struct command command_doctor;
 extern const struct command command_policy;
 extern const struct command command_serve;
 extern const struct command command_stop;
+extern const struct command command_backup;
 extern const struct command command_key;
 extern const struct command command_receipt;
+extern const struct command command_restore;
 extern const struct command command_upgrade;
 
 /* Adds the bit of the row with this name, in the launcher's table or in init's; -1: no such row. */

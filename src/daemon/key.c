@@ -41,19 +41,12 @@ static int key_failed(const struct cli *cli, const struct err *e)
 
 static int open_store(const struct args *a, struct store **out, struct err *e)
 {
-	struct config_given given = { CONFIG_STATE, args_text(a, KEY_STATE, NULL) };
-	struct config_source src = { .file = args_text(a, KEY_CONFIG, NULL),
-				     .given = &given,
-				     .ngiven = given.text != NULL };
-	struct config c;
 	struct state_dir h;
-	int rc;
 
-	if (config_load(&c, &src, e) < 0)
-		return -1;
-	rc = state_dir_open(&h, &c, e);
-	config_fini(&c);
-	return rc < 0 ? -1 : store_open(out, h.folder, e);
+	return state_dir_find(&h, args_text(a, KEY_STATE, NULL), args_text(a, KEY_CONFIG, NULL),
+			      e) < 0
+		       ? -1
+		       : store_open(out, h.folder, e);
 }
 
 static void key_note(struct store *s, const struct store_key *k, const char *action)

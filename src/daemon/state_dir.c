@@ -118,3 +118,17 @@ int state_dir_open(struct state_dir *h, const struct config *c, struct err *e)
 		return -1;
 	return make_state(h, c, e);
 }
+
+int state_dir_find(struct state_dir *h, const char *state, const char *config, struct err *e)
+{
+	struct config_given given = { CONFIG_STATE, state };
+	struct config_source src = { .file = config, .given = &given, .ngiven = state != NULL };
+	struct config c;
+	int rc;
+
+	if (config_load(&c, &src, e) < 0)
+		return -1;
+	rc = state_dir_open(h, &c, e);
+	config_fini(&c);
+	return rc;
+}

@@ -14,5 +14,8 @@ struct state_dir {
 };
 /* Finds out, and makes the folders. */
 must_check int state_dir_open(struct state_dir *h, const struct config *c, struct err *e);
+/* The same for a command on this machine: --state and --config as they were given, or NULL. */
+must_check int state_dir_find(struct state_dir *h, const char *state, const char *config,
+			      struct err *e);
 /* Parents too (0755). An existing folder is not changed. */
 must_check int state_dir_make(const char *path, mode_t mode, struct err *e);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# keeping.sh - what is kept of runs: signed receipts and their chain.
+# keeping.sh - what is kept: signed receipts of runs and their chain; backup and restore.
 . "$(dirname "$0")/daemon.lib"
 
 # ran BODY: runs a program in a new box; sets id.
@@ -119,6 +119,73 @@ another_team_gets_links_without_content() {
 	is "$code" 400
 	api GET /v1/receipts/key
 	is "$code" 200
+}
+
+# The last test: it ends the daemon and starts another one.
+a_backup_of_a_running_daemon_is_restored() {
+	export ATOLL_KEY="$key"
+	api PUT /v1/secrets/KEPT '{"value":"secret-value-1"}'
+	api POST /v1/volumes '{"name":"data","bytes":16777216}'
+	is "$code" 201 "$body"
+	new_box '{"volumes":[{"name":"data","path":"/data"}],"secrets":[{"name":"KEPT"}]}'
+	api POST "/v1/boxes/$box/execs" '{"command":"echo kept > /data/file; echo kept > ~/file; sync"}'
+	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"saved\"}"
+	is "$code" 201 "$body"
+	atoll backup used.tar --state "$state"
+	is "$status" 0 "$err"
+	has "$err" 'not in the backup: volumes/'
+	api DELETE "/v1/boxes/$box"
+	ran '{"command":"true"}'
+	atoll backup good.tar --state "$state"
+	is "$status" 0 "$err"
+	lacks "$err" 'not in the backup'
+	is "$(stat -c %a good.tar) $(find . -name '*.part*' | wc -l)" '600 0'
+	mkdir small
+	mount -t tmpfs -o size=200k none small
+	atoll backup small/full.tar --state "$state"
+	left=$(ls -A small)
+	umount small
+	is "$status $left" '1 ' "$err"
+	has "$err" 'disk is full'
+	api GET /v1/runs
+	atoll -H "$url" receipt export before.jsonl
+	# Another state of everything.
+	api DELETE /v1/secrets/KEPT
+	api DELETE /v1/snapshots/saved
+	api DELETE /v1/volumes/data
+	is "$code" 204 "$body"
+	ran '{"command":"true"}'
+	"$ATOLL" key new later --state "$state" --quiet >later
+	atoll restore good.tar --state "$state" --force
+	is "$status" 1
+	has "$err" 'a daemon uses'
+	supervisor=$(cat "$work/supervisor")
+	kill "$supervisor"
+	soon daemon_left
+	atoll restore good.tar --state "$state"
+	has "$err" 'has the state of a daemon already'
+	head -c 300000 good.tar >cut.tar
+	atoll restore cut.tar --state "$state" --force
+	has "$err" 'the archive was cut'
+	{ head -c 100000 good.tar; printf X; tail -c +100002 good.tar; } >changed.tar
+	atoll restore changed.tar --state "$state" --force
+	has "$err" 'was changed'
+	is "$("$ATOLL" key ls --state "$state" -q | grep -c later)" 1
+	atoll restore good.tar --state "$state" --force
+	is "$status" 0 "$err"
+	has "$out" 'what they replaced is in'
+	start_daemon
+	is "$("$ATOLL" key ls --state "$state" -q | grep -c later)" 0
+	new_box '{"volumes":[{"name":"data","path":"/data"}],"secrets":[{"name":"KEPT"}],"snapshot":"saved"}'
+	api POST "/v1/boxes/$box/execs" '{"command":"cat /data/file ~/file; printf %s $KEPT | md5sum"}'
+	is "$(get .stdout)" "kept
+kept
+$(printf secret-value-1 | md5sum)" "$body"
+	api DELETE "/v1/boxes/$box"
+	atoll -H "$url" receipt export after.jsonl
+	is "$(head -n "$(wc -l <before.jsonl)" after.jsonl | cmp - before.jsonl && echo same)" same
+	verify after.jsonl --key "$state/receipts.pub"
+	is "$status" 0 "$err"
 }
 
 run_daemon_tests
