@@ -303,6 +303,17 @@ static void doctor_disk(const struct doctor_host *p, struct finding *f)
 	doctor_fix(f, "one box could fill the host's disk, so no box is created");
 }
 
+/* Templates FROM an image of a registry. */
+static void doctor_images(const struct doctor_host *p, struct finding *f)
+{
+	int can = access("/usr/bin/skopeo", X_OK) == 0;
+
+	(void)p;
+	doctor_say(f, can ? GOOD : POOR, can ? "skopeo is here" : "no skopeo");
+	if (!can)
+		doctor_fix(f, "templates cannot start from images; sudo apt-get install skopeo");
+}
+
 static const struct doctor_question {
 	const char *name;
 	void (*ask)(const struct doctor_host *p,
@@ -357,6 +368,7 @@ static const struct doctor_question {
 	{ .name = "disk limit", .ask = doctor_disk },
 	{ .name = "descriptors, pids", .ask = doctor_descriptors },
 	{ .name = "runtimes", .ask = doctor_runtimes },
+	{ .name = "images", .ask = doctor_images },
 	{ .name = "keeper", .ask = doctor_keeper },
 	{ .name = "walls", .ask = doctor_walls },
 };
