@@ -151,8 +151,9 @@ int put(const struct job *j)
 
 	if (err < 0)
 		return err;
-	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF | WIRE_PUT_USER | WIRE_PUT_FOLLOW) ||
-	    (j->put->flags & WIRE_PUT_NEW && j->put->flags & WIRE_PUT_IF))
+	if (j->put->flags & ~(WIRE_PUT_NEW | WIRE_PUT_IF | WIRE_PUT_USER | WIRE_PUT_FOLLOW |
+			      WIRE_PUT_TIME) ||
+	    (j->put->flags & WIRE_PUT_IF && j->put->flags & (WIRE_PUT_NEW | WIRE_PUT_TIME)))
 		return -EINVAL;
 	up.dir = open_parent(j->path, !!(j->put->flags & WIRE_PUT_USER));
 	if (up.dir < 0)
@@ -202,6 +203,8 @@ static long put_finish(void)
 
 	if (err >= 0)
 		err = sys_fchmod(up.file, up.mode);
+	if (err >= 0 && up.flags & WIRE_PUT_TIME)
+		err = sys_futimens(up.file, up.if_mtime_ns);
 	if (err >= 0)
 		err = give_name();
 	if (err < 0)

@@ -376,6 +376,15 @@ static inline long sys_fchmod(int fd, unsigned mode)
 	return SYS(fchmod, fd, mode);
 }
 
+/* The same time for access and change of the content. */
+static inline long sys_futimens(int fd, uint64_t ns)
+{
+	const int64_t part[2] = { (int64_t)(ns / 1000000000), (int64_t)(ns % 1000000000) },
+		      times[4] = { part[0], part[1], part[0], part[1] };
+
+	return SYS(utimensat, fd, NULL, times, 0);
+}
+
 static inline long sys_fchownat(int dir, const char *path, uint32_t uid, uint32_t gid, int flags)
 {
 	return SYS(fchownat, dir, path, uid, gid, flags);

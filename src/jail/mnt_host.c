@@ -37,8 +37,8 @@ static const struct host_row {
 int mnt_host_open(int userns, int out_mounts[JAIL_HOST_FOLDERS], struct err *e)
 {
 	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
-		/* EINVAL: a file system without shifted ids; then the folder is as in other boxes.
-		 * ENOENT: the host has no such folder. */
+		/* EINVAL: another file system than that of /usr, and without shifted ids. ENOENT: the
+		 * host has no such folder. Then it is as in other boxes. */
 		if (mnt_layer(host_rows[i].from, userns, &out_mounts[i], e) < 0 &&
 		    e->sys != EINVAL && e->sys != ENOENT)
 			return -1;

@@ -181,8 +181,8 @@ static void build_box_create(struct build_box *x)
 		want.limits.disk_bytes = x->disk_bytes;
 		want.limits.disk_files = BUILD_FILES;
 	}
-	want.limits.mem_bytes = all->conf.mem_bytes;
-	want.limits.cpu_milli = all->conf.cpu_milli;
+	want.limits.mem_bytes = x->mem_bytes ? x->mem_bytes : all->conf.mem_bytes;
+	want.limits.cpu_milli = x->cpu_milli ? x->cpu_milli : all->conf.cpu_milli;
 	bounds_lower(&conf->most, &want.limits);
 	want.row.metadata = metadata;
 	want.row.network = x->flags & BUILD_BOX_NETWORK ? (char *)all->conf.hosts : NULL;

@@ -107,7 +107,9 @@ static void copy_file(struct build_copy *c, const struct copy_item *x)
 {
 	static const struct file_client_events on = { .data = copy_read,
 						      .failed = copy_failed_source };
-	struct wire_put put = { .mode = c->mode ? c->mode : x->mode & 07777 };
+	struct wire_put put = { .mode = c->mode ? c->mode : x->mode & 07777,
+				.flags = x->from ? WIRE_PUT_TIME : 0,
+				.if_mtime_ns = x->mtime_ns };
 	struct err e;
 
 	if (!x->from) {
@@ -195,6 +197,7 @@ static void copy_entry(struct file_client *f, const struct wire_entry *e, const 
 		return; /* devices, sockets and pipes are not copied */
 	x = copy_add(c, e->mode, buf_text("%s/%s%.*s", c->base, root, (int)len, name),
 		     buf_text("%s/%.*s", !strcmp(c->dest, "/") ? "" : c->dest, (int)len, name));
+	x->mtime_ns = e->mtime_ns;
 	if (S_ISLNK(e->mode))
 		x->target =
 			target ? buf_text("%.*s", (int)(n - len - 1), target + 1) : copy_strdup("");
@@ -236,6 +239,7 @@ static void copy_root_entry(struct file_client *f, const struct wire_entry *e, c
 
 	x = copy_add(c, S_ISLNK(e->mode) && !link ? e->target_mode : e->mode,
 		     buf_text("%s/%s", c->base, root), copy_place(c, copy_last_name(root)));
+	x->mtime_ns = e->mtime_ns;
 	if (link)
 		x->target = target ? buf_text("%.*s", (int)(name + n - target - 1), target + 1)
 				   : copy_strdup("");

@@ -16,6 +16,7 @@ struct copy_item {
 	char *from;    /* path in the source box; of content: NULL */
 	char *to;      /* path in the build box */
 	char *target;  /* of a symbolic link */
+	uint64_t mtime_ns;
 };
 
 struct build_copy {

@@ -4,6 +4,7 @@
  *   box of the layers -> users -> [/etc/passwd, /home/user, workdir] -> layer -> merged root -> trial */
 #include "template/build_internal.h"
 #include "base/cleanup.h"
+#include "template/dockerfile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,20 @@ const char *build_setting(const struct build *b, const char *name)
 }
 
 /* ---- settings ---- */
+
+/* CMD of a Dockerfile after the ENTRYPOINT of its image, as Docker starts them. */
+static void build_join_entrypoint(struct build *b)
+{
+	const json_t *entrypoint = json_object_get(build_stage(b), "entrypoint"),
+		     *cmd = json_object_get(b->definition, "cmd");
+	auto_buf struct buf start = { 0 };
+
+	if (!json_array_size(entrypoint) || !json_array_size(cmd))
+		return;
+	dockerfile_shell_words(&start, entrypoint);
+	dockerfile_shell_words(&start, cmd);
+	json_object_set_new(b->settings, "start", json_string(buf_str(&start)));
+}
 
 static void build_make_settings(struct build *b)
 {
@@ -43,6 +58,7 @@ static void build_make_settings(struct build *b)
 		if (v && !json_is_null(v))
 			json_object_set(b->settings, copied[i], v);
 	}
+	build_join_entrypoint(b);
 }
 
 static void build_user_layered(struct build *b, const char *layer, uint64_t files)

@@ -26,10 +26,11 @@ static json_t *build_image_stage(const struct image *image)
 
 	for (unsigned i = image->nlayers; i-- > 0;)
 		json_array_append_new(layers, json_string(image->layer[i]));
-	return json_pack("{s:b, s:o, s:O, s:O, s:O, s:s}", "base", 0, "layers", layers, "env",
+	return json_pack("{s:b, s:o, s:O, s:O, s:O, s:s, s:O}", "base", 0, "layers", layers, "env",
 			 json_object_get(image->config, "env"), "user",
 			 json_object_get(image->config, "user"), "workdir",
-			 json_object_get(image->config, "workdir"), "digest", image->digest);
+			 json_object_get(image->config, "workdir"), "digest", image->digest,
+			 "entrypoint", json_object_get(image->config, "entrypoint"));
 }
 
 static void build_image_done(void *ctx, const struct image *image, const struct err *e)

@@ -84,6 +84,8 @@ struct build_box {
 	char root[STORE_HASH + 1];
 	unsigned flags; /* enum build_box_flags */
 	uint64_t disk_bytes, lifetime_ms;
+	uint64_t mem_bytes; /* 0: as steps have it; and cpu */
+	uint32_t cpu_milli;
 	struct file_client files;
 	int has_files;
 	void (*ready)(struct build_box *x); /* created, its file worker answers */

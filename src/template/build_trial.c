@@ -285,6 +285,11 @@ void build_trial_begin(struct build *b, const char *root)
 		build_log(b, "info", "starting '%.200s'", build_setting(b, "start"));
 	buf_cut(&b->said, 0);
 	b->trial = build_trial_new(b, build_trial_poll, build_trial_late);
+	/* As boxes of the template have it. */
+	b->box.mem_bytes =
+		b->row.mem_bytes ? b->row.mem_bytes : b->all->fleet->conf.limits.mem_bytes;
+	b->box.cpu_milli =
+		b->row.cpu_milli ? b->row.cpu_milli : b->all->fleet->conf.limits.cpu_milli;
 	build_box_open(&b->box, root, BUILD_BOX_NETWORK, b->row.disk_bytes, b->all->conf.ready_ms,
 		       build_trial_box);
 }

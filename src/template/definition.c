@@ -22,6 +22,8 @@ static const struct definition_field definition_top[] = {
 	{ "stages", IS_ANY, 0 },
 	{ "target", IS_COUNT, DEFINITION_STAGES - 1 },
 	{ "start", IS_TEXT, 0 },
+	{ "cmd", IS_TEXTS,
+	  0 }, /* the words of `start`, if they follow the ENTRYPOINT of an image */
 	{ "ready", IS_TEXT, 0 },
 	{ "test", IS_TEXT, 0 },
 	{ "port", IS_COUNT, 65535 },

@@ -639,6 +639,9 @@ static json_t *dockerfile_definition(struct dockerfile *d, int target)
 			(json_int_t)json_array_size(stages) - 1);
 	if (start)
 		json_object_set_new(doc, "start", start);
+	/* The image that the stage starts from may have an ENTRYPOINT, for which these are the arguments. */
+	if (start && last->cmd && !last->entrypoint)
+		json_object_set(doc, "cmd", json_object_get(last->cmd, "words"));
 	if (last->ready)
 		json_object_set(doc, "ready", last->ready);
 	if (last->port)

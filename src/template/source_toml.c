@@ -359,6 +359,7 @@ static int source_e2b_settings(struct source_toml *t, const struct toml_node *ro
 		json_object_set_new(t->doc, "memory", json_integer(memory->integer << 20));
 	/* E2B starts start_cmd and nothing else. */
 	json_object_del(t->doc, "start");
+	json_object_del(t->doc, "cmd");
 	json_object_del(t->doc, "ready");
 	if (start)
 		json_object_set_new(t->doc, "start", json_string(start->text));

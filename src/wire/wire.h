@@ -599,7 +599,7 @@ struct wire_put {
 	struct frame head;
 	uint32_t mode; /* permission bits */
 	uint32_t flags;
-	uint64_t if_mtime_ns, if_size; /* PUT_IF */
+	uint64_t if_mtime_ns, if_size; /* PUT_IF; PUT_TIME: the first is its new time */
 };
 enum {
 	WIRE_PUT_NEW = 1 << 0, /* refuse if it exists (EEXIST) */
@@ -608,6 +608,7 @@ enum {
 	 * effect for a worker that is the user. Also for MKDIR. */
 	WIRE_PUT_USER = 1 << 2,
 	WIRE_PUT_FOLLOW = 1 << 3, /* follow a link; its target must be a file (EISDIR, EINVAL) */
+	WIRE_PUT_TIME = 1 << 4,   /* the file gets this time; not with PUT_IF */
 };
 struct wire_chown {
 	struct frame head;

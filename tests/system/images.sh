@@ -89,6 +89,18 @@ new" "$body"
 	api DELETE "/v1/boxes/$box"
 }
 
+cmd_of_a_dockerfile_follows_the_entrypoint_of_its_image() {
+	umoci config --image "$work/oci:test" --tag entry --config.entrypoint /bin/sh --config.entrypoint -c >/dev/null 2>&1
+	skopeo copy -q --dest-tls-verify=false "oci:$work/oci:entry" "docker://127.0.0.1:$plain/hub/library/entry:1"
+	api POST /v1/templates '{"name":"entry","source":{"files":{"Dockerfile":"FROM entry:1\nCMD [\"exec sleep 1000\"]\n"}}}'
+	is "$code" 202 "$body"
+	id=$(get .id)
+	soon_limit=120 soon build_over
+	is "$(get .state)" ready "$body"
+	api GET /v1/templates/entry
+	is "$(get .start)" "/bin/sh -c 'exec sleep 1000'"
+}
+
 a_layer_that_is_here_is_not_unpacked_again() {
 	store >before
 	build again debian:12

@@ -31,16 +31,18 @@ apt_get_installs_packages_over_base() {
 	mkdir context
 	package atoll-test
 	mv atoll-test.deb context
+	touch -d @1000000000 context/old
 	cat >context/Dockerfile <<-'END'
 		FROM base
 		COPY atoll-test.deb /tmp/
+		COPY old /usr/share/old
 		RUN apt-get install -y /tmp/atoll-test.deb && rm /tmp/atoll-test.deb && stat -c %U /usr/bin/env /var/lib/dpkg/status
 		RUN dpkg -L atoll-test && rm /usr/bin/yes && printf 'exit 7' >/usr/bin/arch
 	END
 	build installed context
 	is "$status" 0 "$out$err"
 	has "$err" "/usr/lib/atoll-test/data"
-	inside installed 'atoll-test; stat -c %u:%g /usr/lib/atoll-test/data; cat /etc/atoll-test.conf; id -un _test; test -e /usr/bin/yes || echo gone; arch; echo $?; dpkg -s atoll-test | grep Status; touch /usr/x 2>/dev/null || echo read-only'
+	inside installed 'atoll-test; stat -c %u:%g /usr/lib/atoll-test/data; cat /etc/atoll-test.conf; id -un _test; test -e /usr/bin/yes || echo gone; arch; echo $?; dpkg -s atoll-test | grep Status; stat -c %Y /usr/share/old; touch /usr/x 2>/dev/null || echo read-only'
 	is "$out" "1000
 33:33
 setting
@@ -48,10 +50,11 @@ _test
 gone
 7
 Status: install ok installed
+1000000000
 read-only" "$body"
 	[ ! -e /usr/bin/atoll-test ] && [ -e /usr/bin/yes ] && ! dpkg -s atoll-test >/dev/null 2>&1 || fail "the host was changed"
 	build again context
-	has "$err" "CACHED [2/3]"
+	has "$err" "CACHED [3/4]"
 }
 
 prepared() { api GET /v1/templates/c && [ "$(get '"\(.built) \(.public) \(.pool)"')" = "true true 2" ]; }

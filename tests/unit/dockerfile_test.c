@@ -80,7 +80,8 @@ TEST(a_small_file_is_one_stage)
 {
 	CHECK_STR(
 		parsed("FROM debian:12\nRUN apt-get update\nCMD node main.js\n"),
-		"{\"stages\":[{\"from\":\"debian:12\",\"name\":\"0\",\"steps\":[{\"args\":[\"apt-get update\"],"
+		"{\"cmd\":[\"/bin/sh\",\"-c\",\"node main.js\"],"
+		"\"stages\":[{\"from\":\"debian:12\",\"name\":\"0\",\"steps\":[{\"args\":[\"apt-get update\"],"
 		"\"line\":2,\"type\":\"RUN\"}]}],\"start\":\"node main.js\",\"target\":0}");
 	CHECK_STR(parsed("from base"),
 		  "{\"stages\":[{\"from\":\"base\",\"name\":\"0\",\"steps\":[]}],\"target\":0}");
@@ -460,6 +461,15 @@ TEST(entrypoint_and_cmd_are_one_command)
 	CHECK_STR(setting_of("start", "CMD"), "Dockerfile:2: CMD has no command: 'CMD'");
 	CHECK_STR(setting_of("notes", "CMD ['a', 'b']"),
 		  "[\"line 2: this list is not JSON, so a shell runs it: use double quotes\"]");
+}
+
+TEST(the_words_of_cmd_are_kept_for_an_image_with_an_entrypoint)
+{
+	CHECK_STR(setting_of("cmd", "CMD [\"a\", \"b c\"]"), "[\"a\",\"b c\"]");
+	CHECK_STR(setting_of("cmd", "CMD a b"), "[\"/bin/sh\",\"-c\",\"a b\"]");
+	CHECK_STR(setting_of("cmd", "ENTRYPOINT [\"/e.sh\"]\nCMD [\"a\"]"), "(none)");
+	CHECK_STR(setting_of("cmd", "CMD []"), "(none)");
+	CHECK_STR(setting_of("cmd", "CMD [\"/bin/bash\"]"), "(none)");
 }
 
 TEST(a_command_for_a_person_is_no_start_command)
