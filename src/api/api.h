@@ -10,6 +10,7 @@
 #include "llm/llm.h"
 #include "store/keys.h"
 #include "store/teams.h"
+#include "usage/plan.h"
 #include "usage/rates.h"
 #include <jansson.h>
 
@@ -24,6 +25,8 @@ struct api_conf {
 	int metrics_public;
 	struct store_team quota; /* of a team that has no quota of its own */
 	struct rates rates;      /* at which runs and boxes are charged */
+	const struct plan *plans;
+	unsigned nplans;
 	int statm; /* /proc/self/statm, opened before the server is confined; -1: not open */
 	const char *state; /* the folder of the store */
 	unsigned batch_jobs;
@@ -81,6 +84,7 @@ struct api {
 	struct auth *auth;
 	struct oidc *oidc; /* NULL: tokens of other issuers are rejected */
 	struct quota *quota;
+	struct budget *budgets; /* budget.h */
 	struct usage_sampler *gauges;
 	struct metrics *metrics; /* metrics/metrics.h */
 	struct figures *figures; /* v1/figures.h */

@@ -6,7 +6,9 @@
  * waits sets c->drop, which is called once: when the answer was sent, or when the client has
  * disconnected before that. */
 #include "api/auth.h"
+#include "api/budget.h"
 #include "api/charges.h"
+#include "api/plan_limits.h"
 #include "api/fields.h"
 #include "api/json_reader.h"
 #include "api/media_type.h"
@@ -447,6 +449,8 @@ int api_init(struct api *a, struct err *e)
 	timer_init(&a->second, a->loop, on_second);
 	timer_set(&a->second, 1000);
 	charges_init(a);
+	budget_init(a);
+	plan_limits_init(a);
 	return quota_init(a, e);
 }
 

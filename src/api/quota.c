@@ -1,6 +1,7 @@
 /* quota.c - see quota.h. Counts are kept in memory and added to the store once a second: a crash
  * loses the counts of one second at most, which is in favour of the team. */
 #include "api/quota.h"
+#include "api/budget.h"
 #include "base/log.h"
 #include "fleet/box.h"
 #include "store/teams.h"
@@ -66,23 +67,35 @@ int quota_init(struct api *a, struct err *e)
 	return 0;
 }
 
-static uint64_t quota_limit(uint64_t own, uint64_t otherwise)
+static const struct plan *quota_plan_named(const struct api *a, const char *name)
 {
-	return own == QUOTA_NONE ? 0 : own ? own : otherwise;
+	return plan_find(a->conf.plans, a->conf.nplans, name);
+}
+
+static uint64_t quota_ms(uint64_t seconds)
+{
+	return seconds == PLAN_NONE ? PLAN_NONE : seconds * 1000;
 }
 
 struct store_team quota_limits(const struct api *a, const struct store_team *own)
 {
+	static const struct plan no_plan;
 	const struct store_team *conf = &a->conf.quota;
+	const struct plan *named = quota_plan_named(a, own->plan), *p = named ? named : &no_plan;
 	uint64_t rate =
 		own->requests_per_second == QUOTA_NONE_RATE ? QUOTA_NONE : own->requests_per_second;
 	struct store_team t = *own;
 
-	t.boxes = quota_limit(own->boxes, conf->boxes);
-	t.executions_per_day = quota_limit(own->executions_per_day, conf->executions_per_day);
-	t.compute_ms_per_month = quota_limit(own->compute_ms_per_month, conf->compute_ms_per_month);
-	t.output_bytes_per_day = quota_limit(own->output_bytes_per_day, conf->output_bytes_per_day);
-	t.requests_per_second = (uint32_t)quota_limit(rate, conf->requests_per_second);
+	t.boxes = plan_quota(own->boxes, p->boxes, conf->boxes);
+	t.executions_per_day = plan_quota(own->executions_per_day, p->executions_per_day,
+					  conf->executions_per_day);
+	t.compute_ms_per_month =
+		plan_quota(own->compute_ms_per_month, quota_ms(p->compute_seconds_per_month),
+			   conf->compute_ms_per_month);
+	t.output_bytes_per_day = plan_quota(own->output_bytes_per_day, p->output_bytes_per_day,
+					    conf->output_bytes_per_day);
+	t.requests_per_second =
+		(uint32_t)plan_quota(rate, p->requests_per_second, conf->requests_per_second);
 	return t;
 }
 
@@ -135,6 +148,18 @@ static struct team_count *count_of(struct api *a, const char *team)
 	return t;
 }
 
+const struct plan *quota_plan(struct api *a, const char *team)
+{
+	return quota_plan_named(a, count_of(a, team)->team.plan);
+}
+
+uint64_t quota_max_lifetime_ms(struct api *a, const char *team)
+{
+	const struct plan *p = quota_plan(a, team);
+
+	return plan_lower(p ? p->max_lifetime_ms : 0, a->fleet.conf.lifetime_max_ms);
+}
+
 static int quota_refuse(struct call *c, const char *what, uint64_t limit, int64_t retry_s)
 {
 	char why[120];
@@ -177,6 +202,8 @@ int quota_box(struct call *c)
 {
 	struct team_count *t = count_of(c->api, c->who.team);
 
+	if (!budget_request(c))
+		return 0;
 	if (t->team.boxes && fleet_team_boxes(&c->api->fleet, c->who.team) >= t->team.boxes) {
 		c->api->quota_refusals[QUOTA_BOXES]++;
 		return quota_refuse(c, "too many boxes at once", t->team.boxes, 1);
@@ -234,16 +261,22 @@ int quota_helper(struct call *c)
 int quota_run(struct call *c)
 {
 	uint64_t most;
-	const char *what = count_run(c->api, count_of(c->api, c->who.team), &most);
+	const char *what;
 
+	if (!budget_request(c))
+		return 0;
+	what = count_run(c->api, count_of(c->api, c->who.team), &most);
 	return what ? quota_refuse(c, what, most, seconds_to_midnight()) : 1;
 }
 
 int quota_item(struct api *a, const char *team, struct err *e)
 {
 	uint64_t most;
-	const char *what = count_run(a, count_of(a, team), &most);
+	const char *what;
 
+	if (budget_check(a, team, e) < 0)
+		return 0;
+	what = count_run(a, count_of(a, team), &most);
 	if (!what)
 		return 1;
 	err_set(e, ERR_LIMIT, "%s: team %.64s may have %llu", what, team, (unsigned long long)most);
@@ -309,12 +342,14 @@ static void write_out(struct api *a, struct team_count *t)
 
 void quota_second(struct api *a)
 {
+	budget_second(a);
 	for (struct team_count *t = a->quota->teams; t; t = t->next)
 		write_out(a, t);
 }
 
 void quota_changed(struct api *a, const char *team)
 {
+	budget_changed(a, team);
 	for (struct team_count **at = &a->quota->teams, *t; (t = *at); at = &t->next)
 		if (!strcmp(t->team.name, team)) {
 			write_out(a, t);
@@ -326,6 +361,7 @@ void quota_changed(struct api *a, const char *team)
 
 void quota_fini(struct api *a)
 {
+	budget_fini(a);
 	if (a->quota)
 		fleet_unsubscribe(&a->fleet, &a->quota->subscriber);
 	while (a->quota && a->quota->teams) {

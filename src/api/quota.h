@@ -5,17 +5,23 @@
 #pragma once
 #include "api/api.h"
 
-/* The effective limits: those of the team, else those of the configuration; 0: no limit. In a
+/* The effective limits: those of the team, else those of its plan, else those of the configuration; 0: no limit. In a
  * store_team, 0 means that the team has no limit of its own, QUOTA_NONE that it is not limited. */
 #define QUOTA_NONE UINT64_MAX
 #define QUOTA_NONE_RATE UINT32_MAX
 struct store_team quota_limits(const struct api *a, const struct store_team *own);
 
+/* The plan of a team; NULL: it has none, or one that the settings do not have. */
+const struct plan *quota_plan(struct api *a, const char *team);
+/* The longest lifetime of a box of this team; 0: no limit. */
+uint64_t quota_max_lifetime_ms(struct api *a, const char *team);
+
 must_check int quota_init(struct api *a, struct err *e);
 void quota_fini(struct api *a); /* writes the counts that are not in the store yet */
 void quota_second(struct api *a);
 
-/* Each returns 0 if the quota is exhausted, after it has answered 429. */
+/* Each returns 0 if the quota is exhausted, after it has answered 429; the second and third also if the budget is
+ * spent: 402. */
 int quota_request(struct call *c);
 int quota_box(struct call *c);
 int quota_run(struct call *c);

@@ -230,13 +230,14 @@ struct batch *batches_take_up(struct batches *a, struct store_batch *take_row, s
 
 /* ---- all of them ---- */
 
-static void batch_purge(struct batches *a)
+static void batch_purge_team(struct batches *a, const char *team)
 {
+	uint64_t keep = fleet_keep_ms(a->fleet, team, FLEET_KEEP_OUTPUTS, a->conf.keep_ms);
+	int64_t before = fleet_now_ns() - (int64_t)keep * 1000000;
 	struct store_batches rows = { 0 };
-	int64_t before = fleet_now_ns() - (int64_t)a->conf.keep_ms * 1000000;
 	struct err e;
 
-	if (!a->conf.keep_ms || store_batch_old(a->fleet->store, before, &rows, &e) < 0)
+	if (!keep || store_batch_old(a->fleet->store, team, before, &rows, &e) < 0)
 		return;
 	for (unsigned i = 0; i < rows.n; i++) {
 		if (batches_find(a, rows.v[i].id))
@@ -245,6 +246,15 @@ static void batch_purge(struct batches *a)
 		(void)!store_batch_remove(a->fleet->store, rows.v[i].id, &e);
 	}
 	store_batches_fini(&rows);
+}
+
+static void batch_purge(struct batches *a)
+{
+	char team[STORE_NAME + 1] = "";
+	struct err e;
+
+	while (store_batch_next_team(a->fleet->store, team, team, &e) > 0)
+		batch_purge_team(a, team);
 }
 
 static void on_tick(struct timer *t)

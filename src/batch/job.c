@@ -659,11 +659,23 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 		start_step(j);
 }
 
+/* The plan of the team may lower the time of each step. */
+static void job_limit_time(struct batch_job *j, const struct fleet_accounts *a)
+{
+	const char *team = j->warm_team ? j->warm_team : j->team;
+	uint64_t most = a->max_run_ms && team ? a->max_run_ms(a->ctx, team) : 0;
+
+	for (unsigned i = 0; most && i < j->item.nsteps; i++)
+		if (!j->item.steps[i].wall_ms || j->item.steps[i].wall_ms > most)
+			j->item.steps[i].wall_ms = (uint32_t)most;
+}
+
 void batch_job_start(struct batch_job *j, struct fleet *f)
 {
 	struct wire_create want = box_wanted(j);
 
 	j->fleet = f;
+	job_limit_time(j, &f->accounts);
 	find_made(j);
 	j->asked_us = now_us();
 	j->asking = keeper_client_request(&f->keeper, &want, sizeof(want), WIRE_BOX, on_box, j);

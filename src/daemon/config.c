@@ -1,6 +1,7 @@
 /* config.c - see config.h. Sources are read from the weakest to the strongest, each over the one
  * before; all of them are checked, also where a stronger one overrides them. */
 #include "daemon/config.h"
+#include "daemon/config_plans.h"
 #include "base/site.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -376,6 +377,8 @@ static int take_table(const struct config_file *f, const struct toml_node *table
 		key = config_find(name);
 		if (key >= 0)
 			rc = take_node(f, n, (enum config_key)key);
+		else if (n->type == TOML_TABLE && !strcmp(name, "plan") && !f->project)
+			rc = config_plans_take(f->c, f->path, n, f->e);
 		else if (n->type == TOML_TABLE && is_section(name))
 			rc = take_table(f, n, name);
 		else
@@ -682,6 +685,7 @@ void config_fini(struct config *c)
 		value_fini(&c->values[i]);
 	while (c->nfiles)
 		free(c->files[--c->nfiles]);
+	free(c->plans);
 	*c = (struct config){ 0 };
 }
 

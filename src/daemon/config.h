@@ -10,6 +10,7 @@
 #pragma once
 #include "base/err.h"
 #include "cli/args.h"
+#include "usage/plan.h"
 #include "usage/rates.h"
 #include <stdint.h>
 
@@ -173,6 +174,8 @@ struct config_value {
 
 struct config {
 	struct config_value values[CONFIG_NKEYS];
+	struct plan *plans; /* [plan.NAME] */
+	unsigned nplans;
 	char *files[4]; /* files that were read, nearest last */
 	unsigned nfiles;
 };

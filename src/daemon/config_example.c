@@ -118,6 +118,27 @@ static int example_is_first(unsigned key, size_t n)
 	return 1;
 }
 
+/* Plans have no defaults, so this is an example of one. */
+static const char example_plan[] =
+	"\n# A plan is a named set of quotas, upper limits, retention and budgets:\n"
+	"#	atoll api PUT /v1/teams/NAME '{\"plan\": \"free\"}'\n"
+	"# What a plan does not set comes from quota.* and limits.*; quotas of the team itself come before both.\n"
+	"#\n"
+	"#[plan.free]\n"
+	"#executions_per_day = 50\n"
+	"#compute_seconds_per_month = 7200\n"
+	"#output_bytes_per_day = \"100M\"\n"
+	"#boxes = 3\n"
+	"#requests_per_second = 10\n"
+	"#max_run_time = \"1m\"          # of one run\n"
+	"#max_lifetime = \"1h\"          # of a box\n"
+	"#retention_boxes = \"24h\"      # of the files of a box after its timeout\n"
+	"#retention_records = \"168h\"   # of finished runs and deleted boxes\n"
+	"#retention_outputs = \"24h\"    # of results of batches and of finished pipelines\n"
+	"#budget_per_day = \"1.50\"      # in rates.currency\n"
+	"#budget_per_month = \"20\"\n"
+	"#budget_action = \"refuse\"     # new runs at 100 %; or \"warn\"\n";
+
 void config_print_example(struct buf *out)
 {
 	buf_puts(out, example_head);
@@ -129,4 +150,5 @@ void config_print_example(struct buf *out)
 		if (n && example_is_first(i, n))
 			example_section(out, name, n);
 	}
+	buf_puts(out, example_plan);
 }

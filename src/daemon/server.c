@@ -460,6 +460,16 @@ static void set_way_env(const struct install_conf *conf)
 	way_env[n] = NULL;
 }
 
+/* The shortest retention of records of all plans; 0: none has one. */
+static uint64_t least_retention(const struct config *c)
+{
+	uint64_t least = 0;
+
+	for (unsigned i = 0; i < c->nplans; i++)
+		least = plan_lower(c->plans[i].retention_records_ms, least);
+	return least;
+}
+
 static struct fleet_conf fleet_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
@@ -477,6 +487,7 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 		.cell_ms = config_number(c, CONFIG_CELL_TIME),
 		.history_ms = config_number(c, CONFIG_HISTORY),
 		.history_bytes = config_number(c, CONFIG_HISTORY_SIZE),
+		.history_least_ms = least_retention(c),
 		.limits = { .mem_bytes = or_default(config_number(c, CONFIG_BOX_MEM)),
 			    .disk_bytes = or_default(config_number(c, CONFIG_BOX_DISK)),
 			    .disk_files = or_default(config_number(c, CONFIG_BOX_FILES)),
@@ -581,6 +592,8 @@ static struct api_conf api_settings(const struct server_start *s)
 			   .requests_per_second =
 				   (uint32_t)config_number(c, CONFIG_QUOTA_REQUESTS) },
 		.rates = rates_settings(c),
+		.plans = c->plans,
+		.nplans = c->nplans,
 		.statm = -1,
 		.state = s->folder,
 		.batch_jobs = (unsigned)config_number(c, CONFIG_BATCH_JOBS),

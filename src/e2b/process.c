@@ -1,6 +1,7 @@
 /* process.c - see process.h. Starts or finds a program and sends its events: one JSON text each. */
 #include "e2b/process.h"
 #include "v1run/run_request.h"
+#include "api/plan_limits.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
 #include "e2b/process_spec.h"
@@ -260,6 +261,7 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 	auto_buf struct buf pool = { 0 };
 	auto_free const char **env = process_spec_env(p, &pool);
 	json_t *request = process_spec_request(p, b);
+	uint64_t wall_ms = plan_limits_run_ms(f->call->api, b->row.team, p->wall_ms);
 	struct exec_spec want = {
 		.argv = p->argv,
 		.env = env,
@@ -267,7 +269,7 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 		.cwd = p->cwd,
 		.tag = p->tag,
 		.kind = p->pty ? STORE_RUN_PTY : STORE_RUN_EXEC,
-		.wall_ms = p->wall_ms < UINT32_MAX ? (uint32_t)p->wall_ms : UINT32_MAX,
+		.wall_ms = wall_ms < UINT32_MAX ? (uint32_t)wall_ms : UINT32_MAX,
 		.rows = p->rows,
 		.cols = p->cols,
 		.pty = p->pty,

@@ -1,5 +1,6 @@
 /* sandboxes.c - see sandboxes.h. */
 #include "e2bcontrol/sandboxes.h"
+#include "api/quota.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "record/cause.h"
@@ -103,7 +104,7 @@ void sandboxes_health(struct call *c)
 int sandboxes_timeout_ms(struct call *c, const char *name, int64_t otherwise_s, uint64_t *out_ms,
 			 struct err *e)
 {
-	uint64_t most = c->api->fleet.conf.lifetime_max_ms;
+	uint64_t most = quota_max_lifetime_ms(c->api, c->who.team);
 	uint64_t ms = (uint64_t)call_int(c, name, otherwise_s) * 1000;
 
 	if (most && ms > most && call_get(c, name))

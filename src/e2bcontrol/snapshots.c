@@ -367,18 +367,18 @@ static void snapshots_describe(struct forking *f, const struct box *b, uint64_t 
 
 void e2b_fork(struct call *c)
 {
-	const struct fleet_conf *conf = &c->api->fleet.conf;
 	struct forking *f = call_alloc(c, sizeof(*f));
 	struct store_snapshot want = { 0 };
 	int64_t seconds = call_int(c, "timeout", FORK_S);
-	uint64_t lifetime_ms = (uint64_t)(seconds ? seconds : FORK_S) * 1000;
+	uint64_t lifetime_ms = (uint64_t)(seconds ? seconds : FORK_S) * 1000,
+		 most = quota_max_lifetime_ms(c->api, c->who.team);
 	struct box *b = snapshots_source(c);
 
 	if (!b)
 		return;
-	if (conf->lifetime_max_ms && lifetime_ms > conf->lifetime_max_ms) {
+	if (most && lifetime_ms > most) {
 		e2b_error(c, 400, "Timeout cannot be greater than %llu seconds",
-			  (unsigned long long)conf->lifetime_max_ms / 1000);
+			  (unsigned long long)most / 1000);
 		return;
 	}
 	*f = (struct forking){ .call = c, .count = (unsigned)call_int(c, "count", 1) };

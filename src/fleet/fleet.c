@@ -368,3 +368,11 @@ void fleet_fini(struct fleet *f)
 	egress_client_fini(&f->egress_client);
 	fleet_free_teams(f);
 }
+
+uint64_t fleet_keep_ms(const struct fleet *f, const char *team, enum fleet_keep what,
+		       uint64_t otherwise_ms)
+{
+	const struct fleet_accounts *a = &f->accounts;
+
+	return a->keep_ms ? a->keep_ms(a->ctx, team, what, otherwise_ms) : otherwise_ms;
+}

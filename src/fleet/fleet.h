@@ -53,6 +53,7 @@ struct fleet_conf {
 	uint64_t idle_ms;
 	uint64_t retention_ms;
 	uint64_t history_ms, history_bytes; /* history.h; 0: no bound */
+	uint64_t history_least_ms;          /* the shortest time of a plan; 0: none */
 	uint64_t run_wall_ms;               /* of a program whose request has none; 0: no limit */
 	uint64_t cell_ms;          /* of a cell whose request names no timeout_ms; 0: no limit */
 	struct wire_limits limits; /* of a box whose request has none */
@@ -137,6 +138,8 @@ struct fleet_subscriber {
 			 const json_t *data);
 };
 
+enum fleet_keep { FLEET_KEEP_RECORDS, FLEET_KEEP_OUTPUTS };
+
 /* Quotas for programs that no request waits for. Any member may be NULL. */
 struct fleet_accounts {
 	void *ctx;
@@ -151,6 +154,10 @@ struct fleet_accounts {
 	void (*price)(void *ctx, struct store_use *use, json_t *record);
 	/* The team was charged this. */
 	void (*charged)(void *ctx, const char *team, const struct store_use *use);
+	uint64_t (*max_run_ms)(void *ctx, const char *team); /* of one program; 0: no limit */
+	/* How long records or outputs of this team are kept; 0: without limit. */
+	uint64_t (*keep_ms)(void *ctx, const char *team, enum fleet_keep what,
+			    uint64_t otherwise_ms);
 };
 
 struct fleet_team {              /* a team with requests since the start; freed by fleet_fini() */
@@ -232,6 +239,10 @@ uint32_t fleet_zygote_group(const char *team);
 unsigned fleet_team_boxes(const struct fleet *f, const char *team);
 /* The share of the loop's time of a team; valid until fleet_fini(). Team "": NULL. */
 struct loop_budget *fleet_budget(struct fleet *f, const char *team);
+
+/* How long records or outputs of a team are kept after their end; 0: without limit. */
+uint64_t fleet_keep_ms(const struct fleet *f, const char *team, enum fleet_keep what,
+		       uint64_t otherwise_ms);
 
 /* Sends an event to subscribers, and writes it to the store. */
 void fleet_emit(struct fleet *f, const char *team, const char *box, const char *type,

@@ -8,7 +8,9 @@
 
 static uint64_t history_interval_ms(const struct history *h)
 {
-	uint64_t ms = h->keep_ms ? h->keep_ms / 10 : HOUR_MS;
+	uint64_t least = h->fleet->conf.history_least_ms,
+		 keep = least && (!h->keep_ms || least < h->keep_ms) ? least : h->keep_ms,
+		 ms = keep ? keep / 10 : HOUR_MS;
 
 	return ms > HOUR_MS ? HOUR_MS : ms < 500 ? 500 : ms;
 }
@@ -33,6 +35,12 @@ static void history_end_sweep(struct history *h)
 			 LOG_U("keys", s->keys), LOG_U("sessions", s->sessions),
 			 LOG_U("audit", s->audit_rows), LOG_U("receipts", s->receipts),
 			 LOG_U("pages", s->pages));
+}
+
+/* A plan may keep the records of its teams for another time. */
+static uint64_t history_keep_of(void *ctx, const char *team, uint64_t keep_ns)
+{
+	return fleet_keep_ms(ctx, team, FLEET_KEEP_RECORDS, keep_ns / 1000000) * 1000000;
 }
 
 static void history_work(struct history *h)
@@ -64,6 +72,8 @@ static void history_due(struct timer *t)
 		h->last_ms = loop_now_ms();
 		h->sweep = (struct store_history){ .now_ns = fleet_now_ns(),
 						   .keep_ns = h->keep_ms * 1000000,
+						   .keep_of = history_keep_of,
+						   .ctx = h->fleet,
 						   .team_bytes = h->team_bytes };
 	}
 	if (h->sweeping)

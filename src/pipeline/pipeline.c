@@ -371,18 +371,30 @@ static void remove_all(struct pipelines *a, struct store_pipelines *rows)
 	store_pipelines_fini(rows);
 }
 
+static void pipeline_purge_team(struct pipelines *a, const char *team)
+{
+	uint64_t keep = fleet_keep_ms(a->fleet, team, FLEET_KEEP_OUTPUTS, a->conf.keep_ms);
+	int64_t before = fleet_now_ns() - (int64_t)(keep * 1000000);
+	struct store_pipelines rows;
+	struct err e;
+
+	if (keep && store_pipeline_old(a->fleet->store, team, before, &rows, &e) == 0)
+		remove_all(a, &rows);
+}
+
 static void pipeline_purge(struct timer *t)
 {
 	struct pipelines *a = loop_owner(t, struct pipelines, tick);
 	int64_t before = fleet_now_ns() - (int64_t)(a->conf.keep_ms * 1000000);
+	char team[STORE_NAME + 1] = "";
 	struct store_pipelines rows;
 	struct err e;
 
 	timer_set(t, TICK_MS);
 	if (!a->fleet->alone)
 		return;
-	if (a->conf.keep_ms && store_pipeline_old(a->fleet->store, before, &rows, &e) == 0)
-		remove_all(a, &rows);
+	while (store_pipeline_next_team(a->fleet->store, team, team, &e) > 0)
+		pipeline_purge_team(a, team);
 	if (store_pipeline_surplus(a->fleet->store, PIPELINES_KEPT_TEAM, &rows, &e) == 0)
 		remove_all(a, &rows);
 	(void)!store_agent_purge(a->fleet->store, a->conf.keep_ms ? before : 0,

@@ -153,13 +153,30 @@ int store_batch_live(struct store *s, struct store_batches *out, struct err *e)
 	return read_rows(&q, SQL_ALL, out, e);
 }
 
-int store_batch_old(struct store *s, int64_t before_ns, struct store_batches *out, struct err *e)
+int store_batch_next_team(struct store *s, const char *after, char out[STORE_NAME + 1],
+			  struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "SELECT " COLUMNS " FROM batches"
-		       " WHERE ended_ns > 0 AND ended_ns < ? ORDER BY ended_ns LIMIT ?");
+		sql(s, "SELECT team FROM batches WHERE team > ? ORDER BY team LIMIT 1");
+	int rc;
+
+	sql_text(&q, after);
+	rc = sql_row(&q, e);
+	if (rc > 0)
+		sql_get_text(&q, out, STORE_NAME + 1);
+	return rc;
+}
+
+int store_batch_old(struct store *s, const char *team, int64_t before_ns, struct store_batches *out,
+		    struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s,
+		    "SELECT " COLUMNS " FROM batches"
+		    " WHERE ended_ns > 0 AND ended_ns < ? AND team = ? ORDER BY ended_ns LIMIT ?");
 
 	sql_i64(&q, before_ns);
+	sql_text(&q, team);
 	sql_u64(&q, STORE_PAGE + 1);
 	return read_rows(&q, STORE_PAGE, out, e);
 }

@@ -43,8 +43,11 @@ must_check int store_batch_list(struct store *s, const char *team, const struct 
 /* Of all teams, oldest first: those that have not ended. */
 must_check int store_batch_live(struct store *s, struct store_batches *out, struct err *e);
 /* Of all teams: those that ended before then; a page of them. */
-must_check int store_batch_old(struct store *s, int64_t before_ns, struct store_batches *out,
-			       struct err *e);
+must_check int store_batch_old(struct store *s, const char *team, int64_t before_ns,
+			       struct store_batches *out, struct err *e);
+/* The first team with batches after this name. 1: there is one; 0: none; -1. */
+must_check int store_batch_next_team(struct store *s, const char *after, char out[STORE_NAME + 1],
+				     struct err *e);
 must_check int store_batch_remove(struct store *s, const char *id, struct err *e);
 /* Bytes of the files of all batches of a team, as they were last written down. */
 must_check int store_batch_bytes(struct store *s, const char *team, uint64_t *out, struct err *e);

@@ -66,7 +66,9 @@ enum { STAGE_AUDIT = ARRAY_LEN(kinds), STAGE_RECEIPTS, STAGE_VACUUM, STAGE_END }
 
 static void begin_team(struct store_history *h, const struct kind *k)
 {
-	uint64_t keep = k->keep_ns ? (uint64_t)k->keep_ns : h->keep_ns;
+	uint64_t keep = k->keep_ns   ? (uint64_t)k->keep_ns
+			: h->keep_of ? h->keep_of(h->ctx, h->team, h->keep_ns)
+				     : h->keep_ns;
 
 	h->in_team = 1;
 	h->measured = h->team_bytes == 0;

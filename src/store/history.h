@@ -18,7 +18,10 @@
 struct store_history {
 	/* Set by the caller: */
 	int64_t now_ns;
-	uint64_t keep_ns;    /* age at which a row is removed; 0: age removes nothing */
+	uint64_t keep_ns; /* age at which a row is removed; 0: age removes nothing */
+	/* NULL, or the same for runs and boxes of one team. */
+	uint64_t (*keep_of)(void *ctx, const char *team, uint64_t keep_ns);
+	void *ctx;
 	uint64_t team_bytes; /* of each kind (runs, boxes, keys), for each team; 0: no bound */
 
 	/* What was removed so far: */

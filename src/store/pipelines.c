@@ -157,14 +157,29 @@ int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err
 	return read_rows(&q, SQL_ALL, out, e);
 }
 
-int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
-		       struct err *e)
+int store_pipeline_next_team(struct store *s, const char *after, char out[STORE_NAME + 1],
+			     struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "SELECT team FROM pipelines WHERE team > ? ORDER BY team LIMIT 1");
+	int rc;
+
+	sql_text(&q, after);
+	rc = sql_row(&q, e);
+	if (rc > 0)
+		sql_get_text(&q, out, STORE_NAME + 1);
+	return rc;
+}
+
+int store_pipeline_old(struct store *s, const char *team, int64_t before_ns,
+		       struct store_pipelines *out, struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT " COLUMNS " FROM pipelines"
-		       " WHERE (ended_ns > 0 AND ended_ns < ?1)"
-		       " OR (state = 'waiting' AND created_ns < ?1) ORDER BY ended_ns LIMIT ?2");
+		       " WHERE team = ?1 AND ((ended_ns > 0 AND ended_ns < ?2)"
+		       " OR (state = 'waiting' AND created_ns < ?2)) ORDER BY ended_ns LIMIT ?3");
 
+	sql_text(&q, team);
 	sql_i64(&q, before_ns);
 	sql_u64(&q, STORE_PAGE + 1);
 	return read_rows(&q, STORE_PAGE, out, e);

@@ -51,8 +51,11 @@ must_check int store_pipeline_list(struct store *s, const char *team, const char
 				   struct store_pipelines *out, struct err *e);
 must_check int store_pipeline_live(struct store *s, struct store_pipelines *out, struct err *e);
 /* Those that ended before then, or have waited for an answer since then; a page of them. */
-must_check int store_pipeline_old(struct store *s, int64_t before_ns, struct store_pipelines *out,
-				  struct err *e);
+must_check int store_pipeline_old(struct store *s, const char *team, int64_t before_ns,
+				  struct store_pipelines *out, struct err *e);
+/* The first team with pipelines after this name. 1: there is one; 0: none; -1. */
+must_check int store_pipeline_next_team(struct store *s, const char *after,
+					char out[STORE_NAME + 1], struct err *e);
 /* The oldest that have ended, of teams that have more than `keep`; a page of them. */
 must_check int store_pipeline_surplus(struct store *s, unsigned keep, struct store_pipelines *out,
 				      struct err *e);

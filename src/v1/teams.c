@@ -7,6 +7,7 @@
 #include "v1/teams.h"
 #include "api/network_answer.h"
 #include "api/auth.h"
+#include "api/budget.h"
 #include "api/fields.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
@@ -35,6 +36,8 @@ const struct field teams_put_fields[] = {
 	  "output of programs per day in bytes; " QUOTA_HELP, NULL },
 	{ "requests_per_second", FIELD_INT, 0, -1, RATE_MAX,
 	  "with a burst of two seconds; " QUOTA_HELP, NULL },
+	{ "plan", FIELD_TEXT, 0, 0, STORE_NAME, "a plan of the settings, [plan.NAME]; \"\": none",
+	  NULL },
 	{ 0 },
 };
 const struct field teams_list_query[] = {
@@ -78,9 +81,10 @@ static json_t *team_json(struct api *a, const struct store_team *t)
 {
 	struct store_team now = quota_limits(a, t);
 
-	return json_pack("{s:s, s:o, s:o, s:o}", "name", t->name, "created",
-			 t->created_ns ? json_time((uint64_t)t->created_ns) : json_null(), "quotas",
-			 limits_json(&now), "own", limits_json(t));
+	return json_pack("{s:s, s:o, s:o?, s:o, s:o}", "name", t->name, "created",
+			 t->created_ns ? json_time((uint64_t)t->created_ns) : json_null(), "plan",
+			 t->plan[0] ? json_string(t->plan) : NULL, "quotas", limits_json(&now),
+			 "own", limits_json(t));
 }
 
 /* ---- list, show ---- */
@@ -133,6 +137,14 @@ static int teams_find(struct call *c, const char *name, struct store_team *out)
 	return 0;
 }
 
+static void teams_set_budget(struct api *a, json_t *doc, const char *team)
+{
+	json_t *budget = budget_json(a, team);
+
+	if (budget)
+		json_object_set_new(doc, "budget", budget);
+}
+
 void teams_show(struct call *c)
 {
 	struct store_team t;
@@ -142,6 +154,7 @@ void teams_show(struct call *c)
 		return;
 	doc = team_json(c->api, &t);
 	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
+	teams_set_budget(c->api, doc, t.name);
 	call_json(c, 200, doc);
 }
 
@@ -157,6 +170,23 @@ static int teams_operates(struct call *c)
 		call_error(c, 403, "denied", "a team cannot set its own quotas and network rules",
 			   c->who.team, "owners of team default do");
 	return 0;
+}
+
+/* 0: answered. */
+static int teams_take_plan(struct call *c, struct store_team *t)
+{
+	const char *plan = call_text(c, "plan", NULL);
+
+	if (!plan)
+		return 1;
+	if (*plan && strcmp(plan, t->plan) != 0 &&
+	    !plan_find(c->api->conf.plans, c->api->conf.nplans, plan)) {
+		call_error(c, 422, "invalid", "there is no such plan", plan,
+			   "plans are sections [plan.NAME] of the settings");
+		return 0;
+	}
+	snprintf(t->plan, sizeof(t->plan), "%s", plan);
+	return 1;
 }
 
 static void take_quotas(struct call *c, struct store_team *t)
@@ -196,12 +226,15 @@ void teams_put(struct call *c)
 		snprintf(t.name, sizeof(t.name), "%s", call_param(c, 0));
 	}
 	take_quotas(c, &t);
+	if (!teams_take_plan(c, &t))
+		return;
 	if (store_team_put(c->api->store, &t, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
 	quota_changed(c->api, t.name);
-	call_audit_more(c, "team.put", t.name, "ok", json_pack("{s:o}", "own", limits_json(&t)));
+	call_audit_more(c, "team.put", t.name, "ok",
+			json_pack("{s:o, s:s}", "own", limits_json(&t), "plan", t.plan));
 	call_json(c, made ? 201 : 200, team_json(c->api, &t));
 }
 
@@ -310,6 +343,7 @@ void usage_show(struct call *c)
 	usage_add_costs(c, t.name, today - days + 1, today, items);
 	doc = team_json(c->api, &t);
 	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
+	teams_set_budget(c->api, doc, t.name);
 	json_object_set_new(doc, "days", items);
 	call_json(c, 200, doc);
 }

@@ -1,5 +1,7 @@
 /* box_spec.c - see box_spec.h. */
 #include "v1box/box_spec.h"
+#include "api/plan_limits.h"
+#include "api/quota.h"
 #include "template/build.h"
 #include "template/templates.h"
 #include "v1box/links.h"
@@ -109,24 +111,32 @@ void box_read_limits(const json_t *l, struct wire_limits *out)
 
 int box_read_times(struct call *c, struct store_box *row, struct err *e)
 {
-	const struct fleet_conf *conf = &c->api->fleet.conf;
+	uint64_t most = quota_max_lifetime_ms(c->api, c->who.team),
+		 longest = plan_limits_retention_most_ms(c->api, c->who.team);
 	const char *then = call_text(c, "on_timeout", NULL);
 	int64_t lifetime = call_int(c, "lifetime_ms", -1), keep = call_int(c, "retention_ms", -2);
 
 	if (lifetime == 0)
-		row->lifetime_ms = conf->lifetime_max_ms;
+		row->lifetime_ms = most;
 	else if (lifetime > 0)
 		row->lifetime_ms = (uint64_t)lifetime;
-	if (conf->lifetime_max_ms &&
-	    (row->lifetime_ms > conf->lifetime_max_ms || row->lifetime_ms == 0))
-		return err_set(e, ERR_INVALID,
-			       "lifetime_ms: %llu is more than this daemon allows, which is %llu "
-			       "(limits.max_lifetime)",
-			       (unsigned long long)row->lifetime_ms,
-			       (unsigned long long)conf->lifetime_max_ms);
+	else if (most && row->lifetime_ms > most)
+		row->lifetime_ms = most; /* a default, which a plan lowers */
+	if (most && (row->lifetime_ms > most || row->lifetime_ms == 0))
+		return err_set(
+			e, ERR_INVALID,
+			"lifetime_ms: %llu is more than this daemon allows, which is %llu (%s)",
+			(unsigned long long)row->lifetime_ms, (unsigned long long)most,
+			most == c->api->fleet.conf.lifetime_max_ms ? "limits.max_lifetime"
+								   : "max_lifetime of the plan");
 	row->idle_ms = (uint64_t)call_int(c, "idle_ms", (int64_t)row->idle_ms);
 	if (keep != -2)
 		row->retention_ms = keep < 0 ? STORE_FOREVER : (uint64_t)keep;
+	if (row->retention_ms > longest)
+		return err_set(
+			e, ERR_INVALID,
+			"retention_ms: the plan of team %.64s allows at most %llu (retention_boxes)",
+			c->who.team, (unsigned long long)longest);
 	if (then && store_on_timeout_parse(then, &row->on_timeout) < 0)
 		return err_set(e, ERR_INVALID, "on_timeout: '%.20s' is not kill, keep or pause",
 			       then);
@@ -337,9 +347,10 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	const struct fleet_conf *conf = &c->api->fleet.conf;
 
 	*out = (struct box_spec){ .limits = conf->limits };
-	out->row = (struct store_box){ .lifetime_ms = conf->lifetime_ms,
-				       .idle_ms = conf->idle_ms,
-				       .retention_ms = conf->retention_ms };
+	out->row =
+		(struct store_box){ .lifetime_ms = conf->lifetime_ms,
+				    .idle_ms = conf->idle_ms,
+				    .retention_ms = plan_limits_retention_ms(c->api, c->who.team) };
 	snprintf(out->row.team, sizeof(out->row.team), "%s", c->who.team);
 	snprintf(out->row.key, sizeof(out->row.key), "%s", c->who.id);
 	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));

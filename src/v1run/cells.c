@@ -4,6 +4,7 @@
 #include "v1run/cells.h"
 #include "v1box/boxes.h"
 #include "v1run/contexts.h"
+#include "api/plan_limits.h"
 #include "api/event_stream.h"
 #include "v1run/cells_oneshot.h"
 #include "api/quota.h"
@@ -346,13 +347,15 @@ static void run_in(struct call *c, struct context *ctx)
 	const json_t *code = call_get(c, "code"), *input = call_get(c, "input");
 	int64_t usual_ms = (int64_t)c->api->fleet.conf.cell_ms;
 	enum event_stream_kind kind = event_stream_wanted(c);
-	struct cell_want want = { .code = json_string_value(code),
-				  .code_len = json_string_length(code),
-				  .env = call_get(c, "env"),
-				  .timeout_ms = (uint64_t)call_int(c, "timeout_ms", usual_ms),
-				  .max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT),
-				  .no_input = input ? json_is_false(input)
-						    : kind == EVENT_STREAM_NONE };
+	struct cell_want want = {
+		.code = json_string_value(code),
+		.code_len = json_string_length(code),
+		.env = call_get(c, "env"),
+		.timeout_ms = plan_limits_run_ms(c->api, c->who.team,
+						 (uint64_t)call_int(c, "timeout_ms", usual_ms)),
+		.max_output = (uint64_t)call_int(c, "max_output", CELL_OUTPUT),
+		.no_input = input ? json_is_false(input) : kind == EVENT_STREAM_NONE
+	};
 	struct cell *x = cells_give(c, ctx, &want);
 
 	if (!x)

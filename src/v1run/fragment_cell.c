@@ -1,5 +1,6 @@
 /* fragment_cell.c - see fragment_cell.h. */
 #include "v1run/fragment_cell.h"
+#include "api/plan_limits.h"
 #include "v1run/cells.h"
 #include "record/changes.h"
 #include "fleet/box.h"
@@ -166,8 +167,10 @@ void fragment_cell_run(struct call *c, struct box *b)
 	const json_t *code = call_get(c, "cell_code");
 	struct cell_want want = { .code = json_string_value(code),
 				  .code_len = json_string_length(code),
-				  .timeout_ms = (uint64_t)call_int(
-					  c, "timeout_ms", (int64_t)c->api->fleet.conf.cell_ms),
+				  .timeout_ms = plan_limits_run_ms(
+					  c->api, c->who.team,
+					  (uint64_t)call_int(c, "timeout_ms",
+							     (int64_t)c->api->fleet.conf.cell_ms)),
 				  .no_input = 1 };
 	struct fragment_cell *s = call_alloc(c, sizeof(*s));
 	struct context *ctx;

@@ -365,7 +365,7 @@ static int fragments_find(void *ctx, const char *name, struct fragment_template 
 
 static int fragments_translate(struct call *c, struct box_spec *out, struct err *e)
 {
-	uint64_t max = c->api->fleet.conf.lifetime_max_ms;
+	uint64_t max = quota_max_lifetime_ms(c->api, c->who.team);
 	json_t *native = fragment_translate(c->body, fragments_find, c, e);
 
 	if (!native)

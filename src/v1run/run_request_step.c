@@ -1,6 +1,7 @@
 /* run_request_step.c - the steps of a run request: version check, compiler, program. */
 #include "v1run/run_request_internal.h"
 #include "v1run/hints.h"
+#include "api/plan_limits.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "record/changes.h"
@@ -253,7 +254,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.kind = last && w->plan.pty ? STORE_RUN_PTY
 			: w->own_box        ? STORE_RUN_ONCE
 					    : STORE_RUN_EXEC,
-		.wall_ms = s->wall_ms,
+		.wall_ms = (uint32_t)plan_limits_run_ms(w->api, w->who.team, s->wall_ms),
 		.rows = w->plan.rows,
 		.cols = w->plan.cols,
 		.pty = last && w->plan.pty,

@@ -134,6 +134,85 @@ a_team_sees_its_own_usage_only() {
 	is "$(get '.days[0].cost.currency')" EUR
 }
 
+# Teams with the plan `small` of c.toml: 3 executions a day, budgets, short times.
+small_team() {
+	api PUT "/v1/teams/$1" "{\"plan\":\"$2\"}"
+	case $code in 200 | 201) ;; *) fail "$body" ;; esac
+	own=$("$ATOLL" key new "$1" --team "$1" --state "$state" --quiet)
+}
+events_of() { # TYPE: how many events of this type the team has
+	api GET '/v1/events?limit=1000'
+	get "[.items[] | select(.type == \"$1\")] | length"
+}
+has_event() { [ "$(events_of "$1")" = 1 ]; }
+
+a_team_has_the_quotas_and_limits_of_its_plan() {
+	api PUT /v1/teams/plan1 '{"plan":"absent"}'
+	is "$code" 422 "$body"
+	small_team plan1 small
+	api GET /v1/teams/plan1
+	is "$(get .plan)" small
+	is "$(get .quotas.executions_per_day)" 3
+	is "$(get .quotas.boxes)" 256 # of quota.boxes
+	api PUT /v1/teams/plan1 '{"executions_per_day":2}'
+	is "$(get .plan)" small
+	is "$(get .quotas.executions_per_day)" 2
+	operator=$key key=$own
+	api POST /v1/boxes '{"lifetime_ms":3600000}'
+	is "$code" 400 "$body"
+	has "$body" 'max_lifetime of the plan'
+	api POST /v1/boxes '{"retention_ms":-1}'
+	is "$code" 400 "$body"
+	has "$body" retention_boxes
+	new_box
+	is "$(get .lifetime_ms)" 60000
+	is "$(get .retention_ms)" 5000
+	api DELETE "/v1/boxes/$box"
+	api POST /v1/run '{"command":"sleep 60","timeout_ms":50000}'
+	is "$(get .cause)" wall
+	is "$(get .limits.wall_ms)" 300
+	first=$(get .id)
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 429 "$body"
+	gone() { api GET "/v1/runs/$first" && [ "$code" = 404 ]; }
+	soon gone # retention_records
+	key=$operator
+	api GET /v1/audit?limit=1
+	is "$code" 200
+}
+
+a_spent_budget_refuses_runs_or_only_warns() {
+	small_team poor poor
+	operator=$key key=$own
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+	spent() { api POST /v1/run '{"command":"true"}' && [ "$code" = 402 ]; }
+	soon spent
+	is "$(get .error.code)" budget
+	has "$body" 'the budget of team poor for this day is spent'
+	api POST /v1/boxes '{}'
+	is "$code" 402 "$body"
+	soon has_event budget.exceeded
+	supervisor=$(cat "$work/supervisor")
+	kill_server
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 402 "$body" # the next server knows it
+	is "$(events_of budget.exceeded)" 1
+	printf '{"command":"true"}\n' >items
+	api POST /v1/batch @items -H 'Content-Type: application/x-ndjson'
+	has "$body" 'is spent'
+	key=$operator
+	api PUT /v1/teams/poor '{"plan":"warned"}'
+	key=$own
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+	api GET /v1/teams/poor
+	is "$(get .budget.day.limit)" 0.000000001
+	soon has_event budget.exceeded
+}
+
 bad_rates_are_rejected_before_the_daemon_starts() {
 	for bad in -1 NaN 1000000000000000000000000000000 1e-6 0.0000000000001; do
 		ATOLL_RATES_CPU_SECOND=$bad "$ATOLL" config check >said 2>&1 && fail "accepted: $bad"
@@ -148,4 +227,19 @@ cpu_second = 0.5' >c.toml
 }
 
 export ATOLL_RATES_CPU_SECOND=0.5 ATOLL_RATES_MEMORY_GIB_SECOND=0.25 ATOLL_RATES_CURRENCY=EUR
-run_daemon_tests
+cat >"$work/c.toml" <<'EOF'
+[plan.small]
+executions_per_day = 3
+max_run_time = "300ms"
+max_lifetime = "1m"
+retention_boxes = "5s"
+retention_records = "2s"
+retention_outputs = "2s"
+budget_per_day = "1000"
+[plan.poor]
+budget_per_day = "0.000000001"
+[plan.warned]
+budget_per_day = "0.000000001"
+budget_action = "warn"
+EOF
+run_daemon_tests --config "$work/c.toml"

@@ -124,9 +124,11 @@ static char *example_uncommented(void)
 	config_print_example(&text);
 	for (char *line = strtok_r(text.p, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		const char *value = strstr(line, " = ");
-		int setting = line[0] == '#' && line[1] >= 'a' && line[1] <= 'z' && value;
+		int setting = line[0] == '#' &&
+			      ((line[1] >= 'a' && line[1] <= 'z' && value) || line[1] == '[');
 
-		buf_printf(&out, "%s\n", setting && strcmp(value, " = \"\"") != 0 ? line + 1 : line);
+		buf_printf(&out, "%s\n",
+			   setting && (!value || strcmp(value, " = \"\"") != 0) ? line + 1 : line);
 	}
 	return buf_steal(&out);
 }
@@ -145,6 +147,13 @@ TEST(the_example_has_every_setting_with_its_default)
 	text = example_uncommented();
 	put(ONE, text);
 	CHECK_INT(config_load(&c, &src, &e), 0);
+	CHECK_INT(defaults.nplans, 0);
+	CHECK_INT(c.nplans, 1);
+	CHECK_STR(c.plans[0].name, "free");
+	CHECK_INT(c.plans[0].executions_per_day, 50);
+	CHECK_INT(c.plans[0].compute_seconds_per_month, 2 * 3600);
+	CHECK_INT(c.plans[0].output_bytes_per_day, 100 << 20);
+	CHECK_INT(c.plans[0].budget_action, PLAN_REFUSE);
 	for (unsigned i = 0; i < CONFIG_NKEYS; i++) {
 		const struct config_row *r = &config_rows[i];
 		const char *dot = strrchr(r->name, '.');
@@ -428,4 +437,56 @@ TEST(an_unreadable_configuration_file_is_reported)
 	CHECK_INT(config_load(&c, &src, &e), -1);
 	CHECK(strstr(e.msg, "is not a file"));
 	begin();
+}
+
+TEST(a_plan_is_a_section_of_a_file)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "[plan]\nboxes = 3\n", "2: a plan is a section of its own: [plan.free]" },
+		{ "[plan.Free]\n", "'Free' is not the name of a plan" },
+		{ "[plan.free]\nboxes = 1.5\n",
+		  "boxes of a plan needs a text in quotes or an integer" },
+		{ "[plan.free]\nboxes = -1\n", "2: plan free: boxes: " },
+		{ "[plan.free]\nbudget_per_day = \"NaN\"\n",
+		  "2: plan free: budget_per_day: 'NaN'" },
+		{ "[plan.free]\nbox = 1\n",
+		  "2: plan free: no setting named 'box'; did you mean 'boxes'?" },
+	};
+
+	begin();
+	put(SYSTEM,
+	    "[plan.free]\nboxes = 3\nbudget_per_day = \"1.5\"\n[plan.pro]\nmax_lifetime = \"none\"\n");
+	put(USER, "[plan.free]\nboxes = 4\n");
+	CHECK_INT(load(0), 0);
+	CHECK_INT(c.nplans, 2);
+	CHECK_INT(plan_find(c.plans, c.nplans, "free")->boxes, 4);
+	CHECK_INT(plan_find(c.plans, c.nplans, "free")->budget_per_day_nano, 1500000000);
+	CHECK(plan_find(c.plans, c.nplans, "pro")->max_lifetime_ms == PLAN_NONE);
+	CHECK(!plan_find(c.plans, c.nplans, "absent"));
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		begin();
+		put(SYSTEM, bad[i].text);
+		CHECK_INT(load(0), -1);
+		CHECK(strstr(e.msg, bad[i].says));
+	}
+	begin();
+	put(PROJECT, "[plan.free]\nboxes = 4\n");
+	CHECK_INT(load(1), -1);
+}
+
+TEST(a_rate_is_a_decimal_number_in_quotes)
+{
+	begin();
+	put(SYSTEM, "[rates]\ncpu_second = \"0.000014\"\nnetwork_gib = 2\ncurrency = \"EUR\"\n");
+	CHECK_INT(load(0), 0);
+	CHECK_INT(config_number(&c, (enum config_key)(CONFIG_RATES + RATE_CPU)), 14000000);
+	CHECK_INT(config_number(&c, (enum config_key)(CONFIG_RATES + RATE_NETWORK)), 2000000000000);
+	put(SYSTEM, "[rates]\ncpu_second = 0.000014\n");
+	CHECK_INT(load(0), -1);
+	CHECK(strstr(e.msg, "2: rates.cpu_second needs a decimal number in quotes"));
+	put(SYSTEM, "[rates]\ncpu_second = -1\n");
+	CHECK_INT(load(0), -1);
+	CHECK(strstr(e.msg, "'-1' is not a decimal number"));
 }

@@ -77,6 +77,7 @@ TEST(unfinished_and_old_batches_are_found_and_bytes_summed)
 {
 	struct store_batch a = row("aaaaaaaaaaaa", 1), b = row("bbbbbbbbbbbb", 2);
 	struct store_batches l;
+	char team[STORE_NAME + 1];
 	uint64_t bytes;
 
 	STORE(s, dir);
@@ -90,12 +91,18 @@ TEST(unfinished_and_old_batches_are_found_and_bytes_summed)
 	CHECK_INT(l.n, 1);
 	CHECK_STR(l.v[0].id, a.id);
 	store_batches_fini(&l);
-	CHECK_OK(store_batch_old(s, 10, &l, &err));
+	CHECK_OK(store_batch_old(s, "blue", 10, &l, &err));
 	CHECK_INT(l.n, 0);
 	store_batches_fini(&l);
-	CHECK_OK(store_batch_old(s, 11, &l, &err));
+	CHECK_OK(store_batch_old(s, "blue", 11, &l, &err));
 	CHECK_INT(l.n, 1);
 	store_batches_fini(&l);
+	CHECK_OK(store_batch_old(s, "red", 11, &l, &err));
+	CHECK_INT(l.n, 0);
+	store_batches_fini(&l);
+	CHECK_INT(store_batch_next_team(s, "", team, &err), 1);
+	CHECK_STR(team, "blue");
+	CHECK_INT(store_batch_next_team(s, team, team, &err), 0);
 	CHECK_OK(store_batch_bytes(s, "blue", &bytes, &err));
 	CHECK_INT(bytes, 7);
 	CHECK_OK(store_batch_bytes(s, "missing", &bytes, &err));

@@ -46,7 +46,7 @@ TEST(a_pipeline_is_read_as_it_was_written)
 	CHECK_OK(store_pipeline_live(s, &live, &err));
 	CHECK_INT(live.n, 0);
 	store_pipelines_fini(&live);
-	CHECK_OK(store_pipeline_old(s, 10, &live, &err));
+	CHECK_OK(store_pipeline_old(s, "blue", 10, &live, &err));
 	CHECK_INT(live.n, 1);
 	store_pipelines_fini(&live);
 	CHECK_ERR(store_pipeline_get(s, "bbbbbbbbbbbb", &got, &err), ERR_NOT_FOUND);

@@ -74,7 +74,14 @@ __attribute__((unused)) static struct store_run rows_run(void)
 /* One of each. 0, or -1 with err. */
 __attribute__((unused)) static int rows_fill(struct store *s)
 {
-	struct store_team team = { "blue", 1, 2, 3, 4, 5, 6 };
+	struct store_team team = { .name = "blue",
+				   .created_ns = 1,
+				   .plan = "free",
+				   .boxes = 2,
+				   .executions_per_day = 3,
+				   .compute_ms_per_month = 4,
+				   .output_bytes_per_day = 5,
+				   .requests_per_second = 6 };
 	struct store_usage usage = { 1, 2, 3, 4 };
 	struct store_box box = rows_box();
 	struct store_run run = rows_run();
