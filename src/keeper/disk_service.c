@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -89,13 +91,35 @@ static _Noreturn void disk_process(int sock, const char *dir)
 
 /* ---- in the keeper ---- */
 
+/* With the folders above it: a new user has no ~/.local. Those get the mode of the XDG specification. */
+static int disk_make_state_dir(const char *path, struct err *e)
+{
+	char part[PATH_MAX];
+
+	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
+		return err_set(e, ERR_INVALID,
+			       "the path of the state folder is longer than %d bytes",
+			       PATH_MAX - 1);
+	for (char *p = part + 1; *part && *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return err_sys(e, "make folder %s for the state", part);
+		*p = '/';
+	}
+	if (mkdir(path, 0711) < 0 && errno != EEXIST)
+		return err_sys(e, "make state folder %s", path);
+	return 0;
+}
+
 int disk_process_start(const char *state_dir, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
 
-	if (mkdir(state_dir, 0711) < 0 && errno != EEXIST)
-		return err_sys(e, "make state folder %s", state_dir);
+	if (disk_make_state_dir(state_dir, e) < 0)
+		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socket to the disk process");
 	pid = fork();

@@ -24,6 +24,15 @@ simultaneous_clients_share_one_keeper() {
 	end_keeper
 }
 
+# A new user has no ~/.local.
+the_folders_above_the_state_folder_are_made() {
+	export ATOLL_RUN="$PWD/r" ATOLL_STATE="$PWD/home/.local/state/atoll"
+	mkdir home
+	is "$("$ATOLL" run -- echo made 2>&1)" made
+	is "$(stat -c %a home/.local home/.local/state | tr '\n' ' ')" "700 700 "
+	end_keeper
+}
+
 a_new_keeper_starts_while_the_old_one_exits() {
 	export ATOLL_RUN="$PWD/r"
 	"$ATOLL" run -- true
