@@ -71,10 +71,24 @@ soak: build ## stress for hours: keepers and a daemon killed at random (needs ro
 install: build ## install below PREFIX (default /usr/local)
 	@meson configure build --prefix $(abspath $(PREFIX))
 	@meson install -C build
+	@[ "$$(dpkg-query -W -f '$${db:Status-Status}' atoll 2>/dev/null)" != installed ] || \
+		echo "the package atoll is installed, too: $(PREFIX)/bin comes first in PATH, and a unit in $(PREFIX)/lib/systemd/system replaces the package's" >&2
 
 uninstall: ## remove what `make install` installed; state and settings stay
 	@ninja -C build uninstall
 	@echo "left alone: /var/lib/atoll /run/atoll /run/atoll.ids /etc/atoll; a daemon that runs ends by: atoll stop --all"
+
+deb: ## build the Debian package of HEAD into build-deb (needs root the first time, npm)
+	@scripts/deb
+
+check-deb: ## install, upgrade, remove and purge that package in a fresh Debian root (needs root, debootstrap; SUITE=bookworm or trixie)
+	@scripts/check-deb $(SUITE)
+
+dist: ## reproducible tarballs, SBOM and checksums of HEAD into build-dist (needs npm)
+	@scripts/dist
+
+check-dist: ## pack two clones and compare the bytes (needs npm; minutes)
+	@scripts/check-dist
 
 check-clean: ## ./up and ./check in a fresh Debian root (needs root, debootstrap; SUITE=bookworm or trixie)
 	@scripts/check-clean $(SUITE)
@@ -85,4 +99,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui journeys templates screenshots fuzz tenant chaos soak install uninstall check-clean format clean
+.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui journeys templates screenshots fuzz tenant chaos soak install uninstall deb check-deb dist check-dist check-clean format clean

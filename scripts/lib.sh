@@ -116,6 +116,16 @@ configure() {
 # What was compiled before need not be again, where somebody has installed it.
 ccache=$(PATH=/usr/local/bin:/usr/bin command -v ccache || :)
 
+# fetch_ui TREE: the packages of the web UI into another tree. Those of this one where they are the right ones, else from the
+# npm registry. (Builds of packages have another HOME, and so do not see the settings of npm.)
+fetch_ui() {
+	[ "${UI:-enabled}" = enabled ] || return 0
+	if [ -f ui/node_modules/.atoll-stamp ] && cmp -s ui/package-lock.json "$1/ui/package-lock.json"; then
+		cp -a --reflink=auto ui/node_modules "$1/ui/"
+	fi
+	node "$1/ui/fetch.mjs" || die "the packages of the web UI cannot be fetched; without it: UI=disabled $0"
+}
+
 # Time passed since `now`, for people: "48 ms", "3.1 s".
 now() { date +%s.%N; }
 since() {
@@ -132,15 +142,26 @@ since() {
 
 answers() { curl -fs --max-time 5 --unix-socket "$1/atoll.sock" http://localhost/healthz >/dev/null 2>&1; }
 
+# Two daemons must not share a state folder, and systemd would start the one of the package again.
+serve_beside_package() {
+	die "$1, and was left alone. Use it (atoll ...); or stop it: systemctl stop atoll.service atoll.socket;" \
+		"or serve beside it: ATOLL_RUN=/run/atoll-2 ATOLL_STATE=/var/lib/atoll-2 ATOLL_LISTEN=127.0.0.1:7071 ./$me"
+}
+
 # serve ATOLL RUN: a daemon of this build (atolld in the same folder) serves from the run folder. One that runs already executes its own
 # file anew if that is this one; one of another checkout is stopped first. Boxes live on in both cases.
 serve() {
 	binary=$(readlink -f "$1") run=$2
+	if [ "$run" = /run/atoll ] && [ -S /run/systemd/private ] && systemctl -q is-active atoll.socket 2>/dev/null; then
+		serve_beside_package "systemd holds the sockets of the daemon (atoll.socket)"
+	fi
 	if answers "$run"; then
 		pid=$(cut -d ' ' -f 1 "$run/serve.pid") theirs=$(readlink "/proc/$pid/exe" || :)
 		if [ "${theirs% (deleted)}" = "${binary%/*}/atolld" ]; then
 			"$binary" upgrade -q && return 0
 			say "it is stopped and started instead"
+		elif [ "${theirs% (deleted)}" = /usr/bin/atolld ]; then
+			serve_beside_package "the daemon of the package atoll (pid $pid) serves from $run"
 		else
 			say "replacing the daemon of $theirs (pid $pid)"
 		fi
