@@ -10,6 +10,7 @@
 #include "llm/llm.h"
 #include "store/keys.h"
 #include "store/teams.h"
+#include "trace/trace.h"
 #include "usage/plan.h"
 #include "usage/rates.h"
 #include <jansson.h>
@@ -242,10 +243,12 @@ struct call {
 	json_t *body;          /* checked against the row; an empty object when there is none */
 	char held[ID_LEN + 1]; /* id of the box that does not become idle while the call lasts */
 	char id[ID_LEN + 1];
-	int audited;               /* the action of the route is in the audit log */
-	int endless;               /* a stream without an end: closed by its client, or by the
+	struct trace_context trace; /* of the request */
+	int64_t trace_ns;           /* when it began, if it is recorded */
+	int audited;                /* the action of the route is in the audit log */
+	int endless;                /* a stream without an end: closed by its client, or by the
 				    * server when it drains */
-	struct box_wait *fetching; /* waits while a box that another server created is adopted */
+	struct box_wait *fetching;  /* waits while a box that another server created is adopted */
 	int fetched;
 	void *surface;                 /* state of the surface that serves the call */
 	void (*leave)(struct call *c); /* of the surface: called once, after drop */

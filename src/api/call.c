@@ -89,10 +89,14 @@ void *call_alloc(struct call *c, size_t n)
 
 static void run_handler(struct call *c)
 {
+	struct trace_context before;
+
 	if (!(c->row->flags & ROUTE_NO_FLUSH))
 		run_writer_flush(&c->api->fleet.run_writer);
+	before = trace_enter(&c->trace);
 	if (!call_needs_adopt(c))
 		c->row->run(c);
+	trace_leave(&before);
 }
 
 int principal_is_operator(const struct principal *w)
@@ -106,6 +110,29 @@ struct call_document { /* a document of the reader, until the loop serves the co
 	json_t *doc;
 	struct err why;
 };
+
+static void call_trace(const struct call *c)
+{
+	const struct http_req *r = c->req;
+	const char *route = c->row ? c->row->pattern : "";
+	struct trace_span *s;
+	char name[TRACE_NAME];
+
+	if (!c->trace.is_recorded)
+		return;
+	snprintf(name, sizeof(name), "%s%s%s", r->method, *route ? " " : "", route);
+	s = trace_add(&c->trace, name, TRACE_SERVER, c->trace_ns, trace_now_ns());
+	trace_text(s, "http.request.method", r->method);
+	if (*route)
+		trace_text(s, "http.route", route);
+	if (r->status)
+		trace_number(s, "http.response.status_code", r->status);
+	trace_text(s, "atoll.request", c->id);
+	if (c->who.team[0])
+		trace_text(s, "atoll.team", c->who.team);
+	if (r->status >= 500)
+		trace_failed(s);
+}
 
 static void call_over(struct http_req *r)
 {
@@ -132,6 +159,7 @@ static void call_over(struct http_req *r)
 		json_decref(c->parsed->doc);
 	a->by_status[class < 6 ? class : 0]++;
 	fleet_observe(&a->latency, (loop_now_ms() - r->began_ms) * 1000);
+	call_trace(c);
 	log_debug("request", LOG_S("request", c->id), LOG_S("method", r->method),
 		  LOG_S("path", r->path), LOG_U("status", (uint64_t)r->status),
 		  LOG_S("who", c->who.id), LOG_U("ms", loop_now_ms() - r->began_ms));
@@ -168,6 +196,9 @@ static struct call *call_new(struct api *a, struct http_req *r)
 	r->user = c;
 	r->on_over = call_over;
 	number_call(c);
+	trace_request(&c->trace, http_header(r, "traceparent"));
+	if (c->trace.is_recorded)
+		c->trace_ns = trace_now_ns();
 	return c;
 }
 

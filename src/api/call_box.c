@@ -144,11 +144,14 @@ struct box *call_box_peek(struct call *c, unsigned param)
 static void box_on_fetched(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct call *c = *(struct call **)(w + 1);
+	struct trace_context before;
 
 	(void)b;
 	(void)e; /* the handler looks the box up again and answers */
 	c->drop = NULL;
+	before = trace_enter(&c->trace);
 	c->row->run(c);
+	trace_leave(&before);
 }
 
 static void box_fetch_cancel(struct call *c)

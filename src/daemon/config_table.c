@@ -113,6 +113,39 @@ static int check_outbound_rule(const char *text, struct err *e)
 		       : 0;
 }
 
+/* RFC 9110: the characters of a token. */
+#define HEADER_NAME "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+
+static int check_url(const char *text, struct err *e)
+{
+	struct net_rule r;
+
+	return net_rule_of_url(&r, text, e);
+}
+
+static int check_part(const char *text, struct err *e)
+{
+	uint64_t n, one;
+
+	if (rates_parse("1", &one, e) < 0)
+		return -1;
+	return rates_parse(text, &n, e) < 0 || n > one
+		       ? err_set(e, ERR_INVALID,
+				 "'%.40s' is not a part; write it like 0.1, at most 1", text)
+		       : 0;
+}
+
+static int check_header(const char *text, struct err *e)
+{
+	size_t name = strcspn(text, ":");
+
+	return text[name] && name && strspn(text, HEADER_NAME) == name && !strpbrk(text, "\r\n")
+		       ? 0
+		       : err_set(e, ERR_INVALID,
+				 "'%.40s' is not a header line; write it like Authorization: Bearer TOKEN",
+				 text);
+}
+
 static int check_registry(const char *text, struct err *e)
 {
 	struct net_rule r;
@@ -359,6 +392,15 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_OUTBOUND_ALLOW] = { "outbound.allow", CONFIG_LIST, NULL, "ATOLL_OUTBOUND_ALLOW",
 		.check = check_outbound_rule, .reload = 1,
 		.help = "hosts and ranges with internal addresses that webhooks of teams may use; without a port: every port" },
+	[CONFIG_TRACE_ENDPOINT] = { "trace.endpoint", CONFIG_TEXT, NULL, "ATOLL_TRACE_ENDPOINT",
+		.check = check_url, .reload = 1,
+		.help = "URL of an OpenTelemetry collector (OTLP/HTTP), such as http://127.0.0.1:4318; none: no spans are recorded" },
+	[CONFIG_TRACE_SAMPLE] = { "trace.sample", CONFIG_TEXT, "1", "ATOLL_TRACE_SAMPLE",
+		.check = check_part, .reload = 1,
+		.help = "part of the requests without a traceparent whose spans are recorded, 0 to 1" },
+	[CONFIG_TRACE_HEADERS] = { "trace.headers", CONFIG_LIST, NULL, "ATOLL_TRACE_HEADERS",
+		.check = check_header, .reload = 1,
+		.help = "further header lines for the collector, such as Authorization: Bearer TOKEN" },
 	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
 		.check = check_registry, .reload = 1,
 		.help = "URL of the Python package index; none: pip cannot install packages" },

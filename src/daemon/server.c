@@ -726,6 +726,17 @@ static const char *box_certificates(const struct config *c)
 	return buf_steal(&all); /* as long as we live */
 }
 
+/* The settings were checked. */
+static int server_trace(struct server *x, struct err *e)
+{
+	const struct config *c = x->start->config;
+	struct trace_conf conf = { .endpoint = config_text(c, CONFIG_TRACE_ENDPOINT),
+				   .headers = config_list(c, CONFIG_TRACE_HEADERS),
+				   .sample = strtod(config_text(c, CONFIG_TRACE_SAMPLE), NULL) };
+
+	return conf.endpoint ? trace_start(&conf, &x->loop, x->api.outbound, e) : 0;
+}
+
 static int server_begin(struct server *x, struct err *e)
 {
 	const struct server_start *s = x->start;
@@ -789,7 +800,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.surfaces = surfaces;
 	if (s->models && llm_client_new(&x->api.model, &x->loop, ask_model, x, e) < 0)
 		return -1;
-	if (outbound_new(&x->api.outbound, &x->loop, ask_outbound, x, e) < 0)
+	if (outbound_new(&x->api.outbound, &x->loop, ask_outbound, x, e) < 0 ||
+	    server_trace(x, e) < 0)
 		return -1;
 	builds = builds_settings(s, &conf);
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
@@ -820,6 +832,7 @@ int server_main(const struct server_start *s)
 	builds_free(x.api.builds);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);
+	trace_stop();
 	outbound_free(x.api.outbound);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);

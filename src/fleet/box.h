@@ -16,6 +16,7 @@
  * box_set_state() holds the table of these transitions and asserts each. A box that is being made
  * ends when it exists. */
 #pragma once
+#include "trace/trace.h"
 #include "client/init_conn.h"
 #include "fleet/port_conn.h"
 #include "fleet/fleet.h"
@@ -127,6 +128,8 @@ struct box {
 	enum cause because;  /* why it is ending */
 	uint64_t because_ms;
 	uint64_t create_us, asked_ms;
+	struct trace_context trace; /* of its creation */
+	int64_t made_ns, stored_ns, network_ns; /* parts of it, if it is recorded: the end of each */
 	uint64_t asked_ns, asked_real_ns; /* when the keeper was asked, and by the wall clock */
 	int is_installer;   /* a box that installs packages: its result is for all teams, so no client
 		        * may use the box */

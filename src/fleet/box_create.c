@@ -21,14 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void never_made(struct box *b, const struct err *e)
-{
-	b->fleet->figures.create_failed++;
-	box_notify(&b->made, b, e);
-	box_notify(&b->ended, b, e);
-	box_free(b);
-}
-
 static struct store_limits row_limits(const struct wire_limits *l)
 {
 	return (struct store_limits){ .mem_bytes = l->mem_bytes,
@@ -142,16 +134,63 @@ static void count_template(struct fleet_figures *f, const char *name)
 }
 
 /* A box that is older than the request for it waited in the pool. */
+static enum fleet_start create_start_kind(const struct box *b)
+{
+	return b->about.created_ns >= b->asked_real_ns ? FLEET_COLD
+	       : b->about.warm                         ? FLEET_WARM
+						       : FLEET_POOLED;
+}
+
 static void create_count_start(struct box *b)
 {
 	struct fleet_figures *f = &b->fleet->figures;
 	uint64_t us = (now_ns() - b->asked_ns) / 1000;
-	enum fleet_start start = b->about.created_ns >= b->asked_real_ns ? FLEET_COLD
-				 : b->about.warm                         ? FLEET_WARM
-									 : FLEET_POOLED;
 
 	fleet_observe(&f->create, us);
-	fleet_observe(&f->starts[start], us);
+	fleet_observe(&f->starts[create_start_kind(b)], us);
+}
+
+static void create_trace_part(const struct box *b, const char *name, int64_t from_ns, int64_t to_ns)
+{
+	struct trace_context part;
+
+	trace_child(&part, &b->trace);
+	trace_add(&part, name, TRACE_INTERNAL, from_ns, to_ns);
+}
+
+static void create_trace(const struct box *b, int failed)
+{
+	static const char *const starts[FLEET_STARTS] = { "cold", "pooled", "warm" };
+	int64_t began_ns = (int64_t)b->asked_real_ns, now = trace_now_ns();
+	struct trace_span *s;
+
+	if (!b->trace.is_recorded)
+		return;
+	s = trace_add(&b->trace, "box create", TRACE_INTERNAL, began_ns, now);
+	trace_text(s, "atoll.team", b->row.team);
+	trace_text(s, "atoll.template", b->row.template);
+	if (failed)
+		trace_failed(s);
+	if (!b->made_ns)
+		return;
+	trace_text(s, "atoll.box", b->row.id);
+	trace_text(s, "atoll.start", starts[create_start_kind(b)]);
+	create_trace_part(b, "box create: keeper", began_ns, b->made_ns);
+	if (b->stored_ns)
+		create_trace_part(b, "box create: row", b->made_ns, b->stored_ns);
+	if (b->network_ns) {
+		create_trace_part(b, "box create: network", b->stored_ns, b->network_ns);
+		create_trace_part(b, "box create: secrets", b->network_ns, now);
+	}
+}
+
+static void never_made(struct box *b, const struct err *e)
+{
+	b->fleet->figures.create_failed++;
+	create_trace(b, 1);
+	box_notify(&b->made, b, e);
+	box_notify(&b->ended, b, e);
+	box_free(b);
 }
 
 static const char *create_text(const json_t *doc, const char *name)
@@ -178,6 +217,7 @@ static void create_start(struct box *b)
 
 static void create_placed(struct box *b, const struct err *e)
 {
+	create_trace(b, e != NULL);
 	if (e)
 		box_end(b, CAUSE_HOST, NULL);
 	else
@@ -187,6 +227,8 @@ static void create_placed(struct box *b, const struct err *e)
 
 static void create_finish(struct box *b)
 {
+	if (b->trace.is_recorded)
+		b->network_ns = trace_now_ns();
 	if (!box_secrets_place(b, create_placed))
 		create_placed(b, NULL);
 }
@@ -208,10 +250,14 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 		never_made(b, &own);
 		return;
 	}
+	if (b->trace.is_recorded)
+		b->made_ns = trace_now_ns();
 	if (create_settle(b, (const struct wire_box *)f, steal_fd(fd), &own) < 0) {
 		never_made(b, &own);
 		return;
 	}
+	if (b->trace.is_recorded)
+		b->stored_ns = trace_now_ns();
 	box_leave(b); /* the list of boxes being created */
 	box_enter(b);
 	box_claim(b);
@@ -322,6 +368,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->asked_ms = loop_now_ms();
 	b->asked_ns = now_ns();
 	b->asked_real_ns = clock_ns(CLOCK_REALTIME);
+	trace_child(&b->trace, trace_current());
 }
 
 static void ask_keeper(struct box *b, const struct box_spec *want)

@@ -26,6 +26,7 @@ int charge_write(struct fleet *f, const struct store_charge *c, struct err *e)
 
 	if (store_usage_charge(f->store, c, e) < 0)
 		return -1;
+	f->figures.cost_nano += c->use.cost_nano;
 	if (a->charged)
 		a->charged(a->ctx, c->team, &c->use);
 	return 0;

@@ -89,6 +89,7 @@ struct exec {
 	struct exec_reader *reader;     /* the reader that uses this call; other readers have
 				     * connections of their own */
 	struct output_digest digest[2]; /* of its output, for its receipt */
+	struct trace_context trace;
 	struct wire_exit exit;
 	int exited;
 	struct wire_counters seen; /* counters of the box when the exec was started */

@@ -3,6 +3,7 @@
 #include "fleet/exec_internal.h"
 #include "base/cleanup.h"
 #include "record/record.h"
+#include "lang/lang.h"
 #include "fleet/charge.h"
 #include "fleet/exec_reader.h"
 
@@ -118,6 +119,25 @@ static void driver_event_end(struct exec *r)
 	}
 }
 
+static void exit_trace(const struct exec *r, const struct exit_info *end, int64_t ended_ns)
+{
+	struct trace_span *s;
+	int status = cause_status(end);
+
+	if (!r->trace.is_recorded)
+		return;
+	s = trace_add(&r->trace, "exec", TRACE_INTERNAL, r->started_ns, ended_ns);
+	trace_text(s, "atoll.run", r->id);
+	trace_text(s, "atoll.box", r->box->row.id);
+	trace_text(s, "atoll.team", r->box->row.team);
+	if (r->lang)
+		trace_text(s, "atoll.language", r->lang->name);
+	trace_text(s, "atoll.cause", cause_name(cause_of(end)));
+	trace_number(s, "process.exit.code", status);
+	if (status)
+		trace_failed(s);
+}
+
 static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 {
 	struct box *b = r->box;
@@ -149,6 +169,7 @@ static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 	if ((!figures || figures->cpu_us == UINT64_MAX) && r->exited)
 		box_count_reaped(b, r->exit.user_us + r->exit.system_us);
 	claim_kills(b, cause_of(&end));
+	exit_trace(r, &end, ended_ns);
 	r->record = make_record(r, &end, ended_ns);
 	/* A helper of the server is part of what the box uses outside of runs. */
 	if (!exec_is_helper(r))

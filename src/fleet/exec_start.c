@@ -107,9 +107,22 @@ static void merge_box(struct merging *m)
 		add_env(m->pool, &m->n, name, strlen(name), json_string_value(value));
 }
 
+/* So that spans of the program belong to the trace of the request. */
+static void merge_trace(struct merging *m, const struct trace_context *trace)
+{
+	char text[sizeof("TRACEPARENT=") + TRACE_TEXT] = "TRACEPARENT=";
+	const char *const own[] = { text, NULL };
+
+	if (!trace->is_valid)
+		return;
+	trace_format(trace, text + strlen(text));
+	merge_usual(m, own, 0);
+}
+
 /* *out is an array of n + 1 pointers into pool. */
 static int merge_env(const struct box *b, const char *const *usual, const char *const *own,
-		     struct buf *pool, const char ***out, struct err *e)
+		     const struct trace_context *trace, struct buf *pool, const char ***out,
+		     struct err *e)
 {
 	struct merging m = { .of = b,
 			     .own = own,
@@ -124,6 +137,7 @@ static int merge_env(const struct box *b, const char *const *usual, const char *
 	merge_usual(&m, usual ? usual : box_default_env, 1);
 	merge_usual(&m, egress_client_wanted(b) ? b->fleet->conf.way_env : NULL, 0);
 	merge_usual(&m, json_object_get(m.secrets, "ca") ? trust_env : NULL, 0);
+	merge_trace(&m, trace);
 	merge_box(&m);
 	done = box_secrets_env(b, m.secrets, own, pool, &m.n, e);
 	for (; own && *own; own++) {
@@ -248,6 +262,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 {
 	auto_secret struct buf pool = { 0 };
 	auto_free const char **env = NULL;
+	struct trace_context trace;
 	struct box_command cmd;
 	char id[ID_LEN + 1];
 	struct exec *r;
@@ -262,10 +277,12 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	if (start_running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s already runs %d programs, the maximum",
 			       b->row.id, EXECS_PER_BOX);
-	if (id_new(id, e) < 0 || merge_env(b, want->usual, want->env, &pool, &env, e) < 0)
+	trace_child(&trace, trace_current());
+	if (id_new(id, e) < 0 || merge_env(b, want->usual, want->env, &trace, &pool, &env, e) < 0)
 		return -1;
 	r = new_run(b, id, init_conn_new_ref(&b->line));
 	r->input_sure = 1;
+	r->trace = trace;
 	r->kind = want->kind;
 	r->tty = want->pty;
 	r->stdin_open = want->stdin_open || want->pty;

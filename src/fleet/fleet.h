@@ -110,6 +110,7 @@ struct fleet_figures {
 	uint64_t boxes_ended[CAUSE_COUNT];
 	uint64_t output_bytes, stdin_bytes;
 	uint64_t keeper_lost, restored, restored_runs;
+	uint64_t cost_nano;    /* charged, in 10^-9 of the currency */
 	uint64_t history_rows; /* removed as too old or too many */
 	struct { /* by template; when all rows are used, others are counted in the last
 		  * one, "other" */

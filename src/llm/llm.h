@@ -7,6 +7,7 @@
 #pragma once
 #include "base/err.h"
 #include "loop/loop.h"
+#include "trace/trace.h"
 #include <jansson.h>
 
 enum { LLM_REQUESTS = 64, LLM_WAIT_MS = 10000 }; /* in progress; wait for a connection */
@@ -24,6 +25,8 @@ struct llm_request { /* memory of the caller, zeroed; valid until done() or llm_
 	void (*done)(struct llm_request *a, const json_t *answer, const struct err *e);
 	json_t *request; /* owned by the client until the process has accepted it */
 	uint64_t since_ms;
+	struct trace_context trace; /* of the request: below trace_current() of llm_start() */
+	int64_t trace_ns;
 };
 
 /* need_line(user): requests a connection; llm_client_connect() follows, perhaps never. First called

@@ -80,6 +80,23 @@ static void llm_client_forget(struct llm_request *a)
 	a->request = NULL;
 }
 
+static void llm_client_trace(const struct llm_request *a, const json_t *answer, int failed)
+{
+	const json_t *usage = json_object_get(answer, "usage");
+	struct trace_span *s;
+
+	if (!a->trace.is_recorded)
+		return;
+	s = trace_add(&a->trace, "model call", TRACE_CLIENT, a->trace_ns, trace_now_ns());
+	trace_text(s, "gen_ai.request.model", json_string_value(json_object_get(answer, "model")));
+	trace_number(s, "gen_ai.usage.input_tokens",
+		     json_integer_value(json_object_get(usage, "in")));
+	trace_number(s, "gen_ai.usage.output_tokens",
+		     json_integer_value(json_object_get(usage, "out")));
+	if (failed)
+		trace_failed(s);
+}
+
 static void llm_client_answered(struct llm_client *x, const json_t *m)
 {
 	struct llm_request *a =
@@ -94,6 +111,7 @@ static void llm_client_answered(struct llm_client *x, const json_t *m)
 	llm_client_count(x, answer, kind != ERR_NONE);
 	if (!a) /* cancelled */
 		return;
+	llm_client_trace(a, answer, kind != ERR_NONE);
 	llm_client_forget(a);
 	a->done(a, answer, kind ? &e : NULL);
 }
@@ -132,6 +150,7 @@ static void llm_client_fail(struct llm_request *a, const char *why)
 				   "unavailable", "message", why, "retriable", 1);
 
 	snprintf(e.msg, sizeof(e.msg), "%s", why);
+	llm_client_trace(a, answer, 1);
 	llm_client_forget(a);
 	a->done(a, answer, &e);
 	json_decref(answer);
@@ -284,6 +303,9 @@ int llm_start(struct llm_client *x, struct llm_request *a, json_t *take_request,
 	a->number = ++x->numbers;
 	a->request = take_request;
 	a->since_ms = loop_now_ms();
+	trace_child(&a->trace, trace_current());
+	if (a->trace.is_recorded)
+		a->trace_ns = trace_now_ns();
 	a->next = x->asks;
 	x->asks = a;
 	x->nasks++;

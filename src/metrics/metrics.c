@@ -20,8 +20,6 @@ struct metrics {
 	struct fleet *fleet;
 	struct timer tick;
 	struct metrics_source *sources;
-	double (*cost)(void *ctx);
-	void *cost_ctx;
 	struct metrics_family families[METRIC_COUNT];
 	double *now; /* by slot */
 	unsigned slots, room;
@@ -177,18 +175,11 @@ void metrics_add_source(struct metrics *m, struct metrics_source *s)
 	m->sources = s;
 }
 
-void metrics_set_cost(struct metrics *m, double (*total)(void *ctx), void *ctx)
-{
-	m->cost = total;
-	m->cost_ctx = ctx;
-}
-
 void metrics_collect(struct metrics *m)
 {
 	m->collection++;
 	for (struct metrics_source *s = m->sources; s; s = s->next)
 		s->read(s, m);
-	metrics_put(m, METRIC_COST, m->cost ? m->cost(m->cost_ctx) : 0, NULL, NULL);
 }
 
 struct metrics_series *const *metrics_series(const struct metrics *m, enum metric_id id,

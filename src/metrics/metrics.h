@@ -34,8 +34,6 @@ struct metrics_source {
 	void (*read)(struct metrics_source *s, struct metrics *m); /* calls metrics_put() */
 };
 void metrics_add_source(struct metrics *m, struct metrics_source *s);
-/* The value of METRIC_COST; until this is called it is 0. */
-void metrics_set_cost(struct metrics *m, double (*total)(void *ctx), void *ctx);
 
 /* Label values are copied; NULL for a label that the figure does not have. A series that no source
  * sets in a collection is not shown. Two values for the same series are added. */

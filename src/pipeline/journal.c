@@ -125,11 +125,32 @@ static void journal_count_failure(struct pipelines_figures *f, const char *categ
 		f->failures[i] += !strcmp(pipeline_category_name(i), category);
 }
 
+static void journal_trace(const struct pipeline *p, int stage, const char *kind)
+{
+	static const char *const names[STORE_STAGES] = { "pipeline planner", "pipeline coder",
+							 "pipeline executor", "pipeline debugger" };
+	int64_t now = trace_now_ns(), took_ns = (int64_t)(now_ns() - p->stage_began_us * 1000);
+	struct trace_span *s = NULL;
+
+	if (!p->trace.is_recorded)
+		return;
+	if (stage >= 0)
+		s = trace_add(&p->stage_trace, names[stage], TRACE_INTERNAL, now - took_ns, now);
+	trace_number(s, "atoll.attempt", p->attempt);
+	if (strcmp(kind, "report") != 0)
+		return;
+	s = trace_add(&p->trace, "pipeline", TRACE_INTERNAL, p->row.created_ns, now);
+	trace_text(s, "atoll.pipeline", p->row.id);
+	trace_text(s, "atoll.team", p->row.team);
+	trace_text(s, "atoll.outcome", p->row.outcome);
+}
+
 static void journal_count(struct pipeline *p, int stage, const char *kind, const json_t *doc)
 {
 	struct pipelines_figures *f = &p->all->figures;
 	uint64_t us = now_ns() / 1000 - p->stage_began_us;
 
+	journal_trace(p, stage, kind);
 	if (stage >= 0) {
 		p->row.us[stage] += us;
 		fleet_observe(&f->stages[stage], us);

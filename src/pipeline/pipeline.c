@@ -247,6 +247,7 @@ static void set_wall(struct pipeline *p)
 static void come_due(struct timer *t)
 {
 	struct pipeline *p = loop_owner(t, struct pipeline, go);
+	struct trace_context before;
 
 	if (p->unwritten) {
 		try_store(p);
@@ -261,7 +262,10 @@ static void come_due(struct timer *t)
 	if (!timer_pending(&p->wall))
 		set_wall(p);
 	p->stage_began_us = now_us();
+	trace_child(&p->stage_trace, &p->trace);
+	before = trace_enter(&p->stage_trace);
 	stage_begin(p);
+	trace_leave(&before);
 }
 
 static void wall_due(struct timer *t)
@@ -482,6 +486,7 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	set_title(&row, doc_text(task, "task"));
 	p = pipeline_enter(a, &row);
 	p->began_ns = row.created_ns;
+	trace_child(&p->trace, trace_current());
 	doc = json_copy((json_t *)task);
 	json_object_set_new(doc, "schema", json_string(AGENT_TASK));
 	done = journal_begin(p, doc, also, ctx, e);

@@ -54,6 +54,7 @@ struct pipeline {
 	/* work in progress */
 	const char *stage;
 	uint64_t stage_began_us;
+	struct trace_context trace, stage_trace; /* of the pipeline, and of the stage in progress */
 	struct runner runners[PIPELINE_RACE];
 	unsigned nrunners;
 	struct role_call askers[PIPELINE_RACE];

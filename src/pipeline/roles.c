@@ -28,6 +28,7 @@ struct roles_ask {
 	struct roles_owner *owner;
 	struct llm_client *line;
 	struct llm_request ask;
+	struct trace_context trace;     /* of the stage */
 	struct timer soon;              /* reports a request that could not be sent */
 	json_t *a, *b;                  /* task; plan; artifact and result */
 	json_t *messages, *usage, *doc; /* doc: the outcome */
@@ -204,10 +205,15 @@ static int ask_now(struct roles_ask *x, struct err *e)
 			  reply_schema_name(x->role->form), "schema",
 			  reply_schema_json(x->role->form), "max_tokens", (json_int_t)x->max_tokens,
 			  "deadline_ms", (json_int_t)x->role->deadline_ms);
+	struct trace_context before;
+	int done;
 
 	x->asked++;
 	x->ask = (struct llm_request){ .done = roles_answered };
-	return llm_start(x->line, &x->ask, request, e);
+	before = trace_enter(&x->trace);
+	done = llm_start(x->line, &x->ask, request, e);
+	trace_leave(&before);
+	return done;
 }
 
 static struct roles_ask *roles_begin(struct llm_client *line, enum reply_schema form,
@@ -224,6 +230,7 @@ static struct roles_ask *roles_begin(struct llm_client *line, enum reply_schema 
 				 .level = level,
 				 .usage = no_usage(),
 				 .max_tokens = roles[form].max_tokens,
+				 .trace = *trace_current(),
 				 .a = json_incref((json_t *)a) };
 	x->b = b ? json_incref((json_t *)b) : NULL;
 	x->messages = json_pack("[o]", take_message);

@@ -74,6 +74,7 @@ static void figures_execs(struct metrics *m, const struct api *a)
 	figures_one(m, METRIC_OUTPUT_BYTES, f->output_bytes);
 	figures_one(m, METRIC_STDIN_BYTES, f->stdin_bytes);
 	metrics_put(m, METRIC_CPU_SECONDS, (double)quota_cpu_us(a) / 1e6, NULL, NULL);
+	metrics_put(m, METRIC_COST, (double)f->cost_nano / 1e9, NULL, NULL);
 }
 
 static void figures_boxes(struct metrics *m, const struct api *a)
@@ -252,6 +253,13 @@ static void figures_host(struct metrics *m, const struct api *a)
 	}
 }
 
+static void figures_traces(struct metrics *m, struct trace_figures f)
+{
+	figures_labelled(m, METRIC_TRACE_SPANS, f.sent, "sent");
+	figures_labelled(m, METRIC_TRACE_SPANS, f.dropped, "dropped");
+	figures_labelled(m, METRIC_TRACE_SPANS, f.failed, "failed");
+}
+
 /* ---- the source ---- */
 
 static void figures_read(struct metrics_source *s, struct metrics *m)
@@ -268,6 +276,7 @@ static void figures_read(struct metrics_source *s, struct metrics *m)
 	figures_server(m, a);
 	figures_keeper(x, m);
 	figures_host(m, a);
+	figures_traces(m, trace_figures());
 }
 
 void figures_init(struct api *a)

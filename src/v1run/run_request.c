@@ -242,6 +242,7 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 		abort();
 	w->api = c->api;
 	w->who = c->who;
+	w->trace = c->trace;
 	w->surface = want->surface ? want->surface : &native;
 	w->kill_on_close = want->kill_on_close;
 	w->body = json_incref(want->body);
@@ -323,7 +324,9 @@ static void make_box(struct run_request *w)
 {
 	struct box_spec box;
 	struct box *b;
+	struct trace_context before;
 	struct err e;
+	int done;
 
 	if (box_spec_read(w->call, &box, &e) < 0) {
 		run_request_fail(w, &e);
@@ -343,7 +346,10 @@ static void make_box(struct run_request *w)
 	box.row.metadata = (char *)request_metadata(w);
 	packages_want(&w->packages, w->call->req, &box);
 	w->made.done = box_made;
-	if (box_create(&w->api->fleet, &box, &w->made, &b, &e) < 0)
+	before = trace_enter(&w->trace);
+	done = box_create(&w->api->fleet, &box, &w->made, &b, &e);
+	trace_leave(&before);
+	if (done < 0)
 		run_request_fail(w, &e);
 }
 

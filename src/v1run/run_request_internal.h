@@ -15,6 +15,7 @@ struct run_request {
 	struct api *api;
 	struct call *call; /* NULL: the client has disconnected */
 	struct principal who;
+	struct trace_context trace; /* of the call */
 	char box[ID_LEN + 1];
 	int own_box; /* the box was created for this request */
 	const struct run_callbacks *surface;

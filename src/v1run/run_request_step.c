@@ -354,7 +354,9 @@ void run_request_next(struct run_request *w)
 	int last = w->at + 1 == w->plan.nsteps, reads = w->call && !(last && w->plan.background);
 	struct exec_spec want;
 	struct exec *r;
+	struct trace_context before;
 	struct err e;
+	int done;
 
 	if (!b) {
 		err_set(&e, ERR_NOT_FOUND, "the box ended");
@@ -369,7 +371,10 @@ void run_request_next(struct run_request *w)
 	want = want_of(w, &w->plan.steps[w->at], last);
 	if (reads)
 		exec_reader_init(&w->reader, &w->api->fleet, &reader_on);
-	if (exec_launch(b, &want, reads ? &w->reader : NULL, &r, &e) < 0) {
+	before = trace_enter(&w->trace);
+	done = exec_launch(b, &want, reads ? &w->reader : NULL, &r, &e);
+	trace_leave(&before);
+	if (done < 0) {
 		run_request_fail(w, &e);
 		return;
 	}

@@ -26,6 +26,7 @@ static void read_source(struct metrics_source *s, struct metrics *x)
 	metrics_put(x, METRIC_EXECUTIONS, now.ok, "python", "ok");
 	metrics_put(x, METRIC_EXECUTIONS, now.failed, "python", "error");
 	metrics_put(x, METRIC_BOXES, now.gauge, NULL, NULL);
+	metrics_put(x, METRIC_COST, now.cost, NULL, NULL);
 	metrics_put_histogram(x, METRIC_RUN_SECONDS, &now.h, now.examples, NULL);
 	if (now.keeper)
 		metrics_put(x, METRIC_POOL_HITS, now.hits, NULL, NULL);
@@ -37,12 +38,6 @@ static void read_source(struct metrics_source *s, struct metrics *x)
 		snprintf(name, sizeof(name), "t%u", i);
 		metrics_put(x, METRIC_TEMPLATE_BOXES_CREATED, 1, name, NULL);
 	}
-}
-
-static double read_cost(void *ctx)
-{
-	(void)ctx;
-	return now.cost;
 }
 
 static struct metrics_source source = { .read = read_source };
@@ -291,7 +286,6 @@ TEST(sums_and_changes_of_recent_values)
 	CHECK(metrics_sum(m, &metric_defs[METRIC_BOXES], NULL).value == 4);
 	s = metrics_sum(m, &metric_defs[METRIC_PIPELINES], NULL);
 	CHECK(s.series == 0 && s.value == 0);
-	metrics_set_cost(m, read_cost, NULL);
 	now.cost = 12.5;
 	metrics_collect(m);
 	CHECK(metrics_change(m, metric_find("cost_total"), NULL, 60, &covered).value == 12.5);
