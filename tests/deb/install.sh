@@ -66,8 +66,8 @@ echo "# $(atoll version)"
 has "$(atoll version)" "commit "
 atoll doctor | sed 's/^/# /'
 
-is "$(id -u atoll) $(id -u atoll-egress) $(id -u atoll-llm)" "64170 64171 64172"
-for user in atoll atoll-egress atoll-llm; do
+is "$(id -u atoll atoll-egress atoll-llm atoll-outbound | tr '\n' ' ')" "64170 64171 64172 64173 "
+for user in atoll atoll-egress atoll-llm atoll-outbound; do
 	is "$(getent passwd $user | cut -d : -f 7)" /usr/sbin/nologin
 done
 is "$(stat -c '%U %a' /var/lib/atoll)" "root 711"
@@ -167,7 +167,7 @@ apt purge atoll
 userdel -r member 2>/dev/null
 userdel -r other 2>/dev/null
 rm -rf /run/atoll /run/atoll.ids
-is "$(getent passwd atoll atoll-egress atoll-llm; getent group atoll atoll-egress atoll-llm)" ""
+is "$(getent passwd atoll atoll-egress atoll-llm atoll-outbound; getent group atoll atoll-egress atoll-llm atoll-outbound)" ""
 files >after
 is "$(diff before after | grep '^[<>]' || :)" ""
 cut -d : -f 1 /etc/passwd /etc/group | sort >after.users
