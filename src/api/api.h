@@ -101,6 +101,7 @@ struct api {
 	struct batches *batches;
 	struct llm_client *model; /* NULL: no model is configured */
 	struct outbound *outbound; /* outbound/outbound.h: requests to other hosts */
+	struct webhook_runner *webhooks; /* webhook/runner.h */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct builds *builds; /* template/build.h */
 	struct wire_info about; /* the figures of the keeper ... */

@@ -26,6 +26,7 @@
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "e2bcontrol/e2bcontrol.h"
+#include "e2bcontrol/webhooks.h"
 #include "egress/net_rule.h"
 #include "batch/batch.h"
 #include "buildcache/compile_reuse.h"
@@ -41,6 +42,7 @@
 #include "daemon/egress_child.h"
 #include "tools/tool.h"
 #include "v1/ui.h"
+#include "webhook/runner.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -161,6 +163,7 @@ static void begin_drain(struct server *x)
 	/* Another one is there, or will be soon. */
 	fleet_set_sole_server(&x->api.fleet, 0);
 	pipelines_alone(x->api.pipelines);
+	webhook_runner_stop(x->api.webhooks);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -244,6 +247,7 @@ static void all_restored(struct fleet *f)
 	builds_restore(x->api.builds);
 	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);
+	webhook_runner_start(x->api.webhooks);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	frame_conn_send(&x->supervisor, &done, sizeof(done), NULL, 0, -1);
 }
@@ -803,6 +807,8 @@ static int server_begin(struct server *x, struct err *e)
 	if (outbound_new(&x->api.outbound, &x->loop, ask_outbound, x, e) < 0 ||
 	    server_trace(x, e) < 0)
 		return -1;
+	x->api.webhooks = webhook_runner_new(&x->api.fleet, x->api.outbound);
+	webhook_runner_set_e2b(x->api.webhooks, e2b_webhook_event, &x->api);
 	builds = builds_settings(s, &conf);
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
@@ -833,6 +839,7 @@ int server_main(const struct server_start *s)
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);
 	trace_stop();
+	webhook_runner_free(x.api.webhooks);
 	outbound_free(x.api.outbound);
 	fleet_fini(&x.api.fleet);
 	store_close(x.api.store);

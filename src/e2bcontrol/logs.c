@@ -272,16 +272,23 @@ void logs_v2(struct call *c)
 
 /* ---- lifecycle events ---- */
 
-static const char *template_of(struct call *c, const char *box, struct e2b_box *x)
+/* Adds what a webhook of E2B contains: metadata, and the size and duration of an execution that ended. */
+static void event_add_box(json_t *data, const struct store_event *ev, const struct store_box *row)
 {
-	struct store_box row = { 0 };
-	struct err e;
+	json_t *metadata = row->metadata ? json_loads(row->metadata, 0, NULL) : NULL;
+	const char *type = kinds[kind_of(ev)].theirs;
 
-	if (store_box_get(c->api->store, box, &row, &e) < 0)
-		return "base";
-	e2b_box_read(&(struct box){ .row = row }, x);
-	store_box_fini(&row);
-	return templates_of(x);
+	json_object_set_new(data, "sandbox_metadata", metadata ? metadata : json_object());
+	if (strcmp(type, "sandbox.lifecycle.killed") != 0 &&
+	    strcmp(type, "sandbox.lifecycle.paused") != 0)
+		return;
+	json_object_set_new(data, "execution",
+			    json_pack("{s:o, s:I, s:I, s:I}", "started_at",
+				      json_time((uint64_t)row->started_ns), "vcpu_count",
+				      (json_int_t)((row->limits.cpu_milli + 999) / 1000),
+				      "memory_mb", (json_int_t)(row->limits.mem_bytes >> 20),
+				      "execution_time",
+				      (json_int_t)((ev->at_ns - row->started_ns) / 1000000)));
 }
 
 /* A stable name. */
@@ -294,17 +301,44 @@ static json_t *event_id(int64_t seq)
 	return json_string(text);
 }
 
-static json_t *event_json(struct call *c, const struct store_event *ev)
+json_t *logs_lifecycle_json(struct api *a, const struct store_event *ev)
 {
 	json_t *data = ev->data ? json_loads(ev->data, 0, NULL) : NULL;
+	const char *template = "base";
+	struct store_box row = { 0 };
 	struct e2b_box x;
+	struct err e;
 
+	if (kind_of(ev) < 0) {
+		json_decref(data);
+		return NULL;
+	}
+	data = data ? data : json_object();
+	if (store_box_get(a->store, ev->box, &row, &e) == 0) {
+		e2b_box_read(&(struct box){ .row = row }, &x);
+		template = templates_of(&x);
+		event_add_box(data, ev, &row);
+		store_box_fini(&row);
+	}
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o}", "version", "v2",
 			 "id", event_id(ev->seq), "type", kinds[kind_of(ev)].theirs, "eventData",
-			 data ? data : json_null(), "sandboxBuildId", "", "sandboxExecutionId",
-			 ev->box, "sandboxId", ev->box, "sandboxTeamId", ev->team,
-			 "sandboxTemplateId", template_of(c, ev->box, &x), "timestamp",
-			 json_time((uint64_t)ev->at_ns));
+			 data, "sandboxBuildId", "", "sandboxExecutionId", ev->box, "sandboxId",
+			 ev->box, "sandboxTeamId", ev->team, "sandboxTemplateId", template,
+			 "timestamp", json_time((uint64_t)ev->at_ns));
+}
+
+int logs_is_lifecycle(const char *type)
+{
+	static const char *const others[] = { "sandbox.lifecycle.updated",
+					      "sandbox.lifecycle.checkpointed" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcmp(type, kinds[i].theirs) == 0)
+			return 1;
+	for (unsigned i = 0; i < ARRAY_LEN(others); i++)
+		if (strcmp(type, others[i]) == 0)
+			return 1;
+	return 0;
 }
 
 /* Whole words between commas. */
@@ -346,7 +380,7 @@ static void send_events(struct call *c, const char *box)
 		}
 		for (unsigned i = 0; i < rows.n && (int64_t)json_array_size(out) < limit; i++)
 			if (is_wanted(&rows.v[i], types) && skip-- <= 0)
-				json_array_append_new(out, event_json(c, &rows.v[i]));
+				json_array_append_new(out, logs_lifecycle_json(c->api, &rows.v[i]));
 		more = rows.more;
 		f.behind = rows.n ? rows.v[rows.n - 1].seq : 0;
 		store_events_fini(&rows);

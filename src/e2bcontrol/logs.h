@@ -10,3 +10,6 @@ void logs_v1(struct call *c);
 void logs_v2(struct call *c);
 void logs_events(struct call *c);     /* of the team */
 void logs_events_box(struct call *c); /* of one */
+/* An event in E2B's format; NULL: E2B has no such event. */
+json_t *logs_lifecycle_json(struct api *a, const struct store_event *ev);
+int logs_is_lifecycle(const char *type); /* 1: E2B has events of this type */

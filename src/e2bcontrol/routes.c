@@ -17,11 +17,11 @@
 #include "e2bcontrol/template_upload.h"
 #include "e2bcontrol/templates.h"
 #include "e2bcontrol/volumes.h"
+#include "e2bcontrol/webhooks.h"
 
 #include <string.h>
 
 #define NO_SECRETS "this server does not store secrets"
-#define NO_WEBHOOKS "this server sends no webhooks: use GET /events/sandboxes"
 
 const struct api_route e2bcontrol_routes[] = {
 	/* clang-format off */
@@ -46,11 +46,11 @@ const struct api_route e2bcontrol_routes[] = {
 	{ "GET", "/v2/sandboxes/{box}/logs", NEED_VIEWER, logs_v2, "list the events of a sandbox", .query = logs_v2_query, .scope = SCOPE_BOX },
 	{ "GET", "/events/sandboxes", NEED_VIEWER, logs_events, "list the events of all sandboxes", .query = logs_events_query },
 	{ "GET", "/events/sandboxes/{box}", NEED_VIEWER, logs_events_box, "list the events of a sandbox", .query = logs_events_query, .scope = SCOPE_BOX },
-	{ "GET", "/events/webhooks", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
-	{ "POST", "/events/webhooks", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
-	{ "GET", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
-	{ "PATCH", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
-	{ "DELETE", "/events/webhooks/{hook}", NEED_VIEWER, e2b_refuse, NO_WEBHOOKS, .query = e2b_any_query },
+	{ "GET", "/events/webhooks", NEED_EDITOR, e2b_webhooks_list, "list webhooks", .query = e2b_any_query },
+	{ "POST", "/events/webhooks", NEED_EDITOR, e2b_webhooks_create, "create a webhook", e2b_webhook_fields, .query = e2b_any_query, .action = "webhook.create" },
+	{ "GET", "/events/webhooks/{hook}", NEED_EDITOR, e2b_webhooks_show, "show a webhook", .query = e2b_any_query },
+	{ "PATCH", "/events/webhooks/{hook}", NEED_EDITOR, e2b_webhooks_change, "change a webhook", e2b_webhook_change_fields, .query = e2b_any_query, .action = "webhook.change" },
+	{ "DELETE", "/events/webhooks/{hook}", NEED_EDITOR, e2b_webhooks_delete, "delete a webhook", .query = e2b_any_query, .action = "webhook.delete" },
 
 	/* pause, snapshots, forks */
 	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "freeze all processes of a sandbox", pausing_fields, .query = e2b_any_query, .action = "box.pause", .scope = SCOPE_BOX },

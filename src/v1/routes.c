@@ -41,6 +41,7 @@
 #include "v1/ui_login.h"
 #include "v1/v1.h"
 #include "v1ops/receipts.h"
+#include "v1ops/webhooks.h"
 #include "base/cleanup.h"
 
 #define STREAM .how = HTTP_BODY_STREAM
@@ -178,6 +179,15 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/runs/{run}/receipt", NEED_VIEWER, v1_receipts_of_run, "get the signed receipt of a run", .group = "runs" },
 	{ "GET", "/v1/receipts", NEED_VIEWER, v1_receipts_list, "get the chain of receipts of this node, by number; of other teams only the links", .query = receipts_list_query, .group = "runs" },
 	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .group = "runs" },
+	{ "GET", "/v1/webhooks", NEED_VIEWER, v1_webhooks_list, "list webhooks", .group = "webhooks" },
+	{ "POST", "/v1/webhooks", NEED_EDITOR, v1_webhooks_create, "send events of the team to a URL, signed", v1_webhooks_create_fields, .group = "webhooks", .action = "webhook.create" },
+	{ "GET", "/v1/webhooks/{webhook}", NEED_VIEWER, v1_webhooks_show, "show a webhook, by id or name", .group = "webhooks" },
+	{ "PATCH", "/v1/webhooks/{webhook}", NEED_EDITOR, v1_webhooks_change, "change a webhook", v1_webhooks_change_fields, .group = "webhooks", .action = "webhook.change" },
+	{ "DELETE", "/v1/webhooks/{webhook}", NEED_EDITOR, v1_webhooks_delete, "delete a webhook with its deliveries", .group = "webhooks", .action = "webhook.delete" },
+	{ "POST", "/v1/webhooks/{webhook}/test", NEED_EDITOR, v1_webhooks_test, "send an event webhook.test now, and show the answer", .group = "webhooks", .action = "webhook.test" },
+	{ "GET", "/v1/webhooks/{webhook}/failed", NEED_EDITOR, v1_webhooks_failed, "list deliveries that failed for a day", .query = v1_webhooks_failed_query, .group = "webhooks" },
+	{ "POST", "/v1/webhooks/{webhook}/replay", NEED_EDITOR, v1_webhooks_replay, "deliver failed events again", v1_webhooks_replay_fields, .group = "webhooks", .action = "webhook.replay" },
+
 	{ "POST", "/v1/runs/{run}/replay", NEED_EDITOR, replay_run, "repeat a run in a fresh box", .group = "runs", .action = "run.replay" },
 
 	{ "POST", "/api/sandbox", NEED_EDITOR, fragments_run, "run a fragment in the box of its session", fragment_request_fields, .group = "front ends", .action = "exec.start", .flags = ROUTE_NO_FLUSH },

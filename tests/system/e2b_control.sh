@@ -452,7 +452,7 @@ templates_of_the_server_are_listed_and_cannot_be_changed() {
 	refused 400 POST /templates/tags '{}'
 	refused 403 POST /templates/tags '{"target":"base","tags":["x"]}'
 	refused 501 GET /secrets
-	refused 501 POST /events/webhooks '{}'
+	refused 400 POST /events/webhooks '{}'
 }
 
 teams_and_api_keys_are_those_of_atoll() {

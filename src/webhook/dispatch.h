@@ -1,0 +1,56 @@
+/* dispatch.h - queues events for subscriptions and delivers them.
+ * Owns:         the enabled subscriptions in memory, the attempts in progress.
+ * Does not own: the store, the time and the connections: the caller passes functions, so that a test
+ *               can compress a day.
+ *
+ *   events of the store ── match ──► deliveries ── send ──► 2xx: deleted; the next one of the box follows
+ *                                        ▲  │ else
+ *                                        └──┴ later; after a day: failed, until it is replayed
+ *
+ * Deliveries of one box are sent one after the other, those of different boxes at the same time. */
+#pragma once
+#include "base/buf.h"
+#include "outbound/outbound.h"
+#include "webhook/format.h"
+
+enum {
+	DISPATCH_WEBHOOK = 4,
+	DISPATCH_ALL = 64,
+	DISPATCH_PAGE = 200
+}; /* attempts at once; events read at once */
+
+struct vault;
+struct dispatch_conf {
+	struct store *store;
+	struct vault *vault;
+	int64_t (*now_ns)(void *ctx);
+	int (*send)(void *ctx, struct outbound_request *r, const struct outbound_message *m,
+		    struct err *e);
+	void (*cancel)(void *ctx, struct outbound_request *r);
+	void (*finished)(void *ctx); /* an attempt has ended: dispatch_work() has something to do */
+	/* The event in the format of E2B; NULL: it has no such event. NULL: no webhook has this
+	 * format (tests). */
+	json_t *(*e2b_event)(void *ctx, const struct store_event *ev);
+	void *ctx;
+};
+
+struct dispatch;
+struct dispatch *dispatch_new(const struct dispatch_conf *conf);
+void dispatch_free(struct dispatch *x); /* attempts in progress are repeated by the next server */
+/* Reads the subscriptions again: they were changed. */
+void dispatch_reload(struct dispatch *x);
+unsigned dispatch_webhooks(const struct dispatch *x); /* enabled ones */
+/* Queues new events, starts attempts that are due. Returns when to call it again, in the time of
+ * now_ns(); INT64_MAX: when something happens. */
+int64_t dispatch_work(struct dispatch *x);
+
+/* The message of one attempt. The texts are those of *out and of d; out is freed with
+ * dispatch_message_fini(). */
+struct dispatch_message {
+	struct outbound_message m;
+	struct buf lines;
+};
+must_check int dispatch_message_make(struct dispatch_message *out, struct vault *v,
+				     const struct store_webhook *w, const struct store_delivery *d,
+				     int64_t now_ns, struct err *e);
+void dispatch_message_fini(struct dispatch_message *m);
