@@ -50,6 +50,8 @@ files() {
 apt update
 # Everything that the package depends on or recommends stays after its removal.
 apt install curl $(dpkg-deb -f one.deb Depends Recommends | sed 's/^[A-Za-z]*: //; s/([^)]*)//g; s/,/ /g; s/|[^ ]* *[^ ]*//g')
+profile=$(dpkg-deb -c one.deb | sed -n 's,.* \./\(etc/apparmor.d/atoll\)$,/\1,p')
+[ -z "$profile" ] || apt install apparmor
 files >before
 cut -d ' ' -f 5 /proc/self/mountinfo >before.mounts
 cut -d : -f 1 /etc/passwd /etc/group | sort >before.users
@@ -83,6 +85,12 @@ done
 bash -n /usr/share/bash-completion/completions/atoll.bash
 ok "settings, completions"
 
+if [ "$profile" ]; then
+	apparmor_parser --skip-kernel-load --skip-cache "$profile"
+	apparmor_parser --skip-kernel-load --skip-cache --debug "$profile" 2>&1 | grep -q userns || fail "the profile has no rule for user namespaces"
+	ok "the profile of AppArmor is valid"
+fi
+
 useradd -m member
 useradd -m other
 as other atoll version >/dev/null
@@ -91,6 +99,13 @@ if unshare -U true 2>/dev/null && as other unshare -U true 2>/dev/null; then
 	is "$(cd /home/other && as other atoll run hello.py)" "hello from a box"
 	ok "atoll run hello.py of a user without any right"
 fi
+
+# What deploy/container/compose.yaml adds to the capabilities that Docker gives.
+is "$(ATOLL_RUN=/run/contained ATOLL_STATE=/var/lib/contained setpriv --inh-caps=-all --bounding-set="-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write,$(
+	echo "$CONTAINER_CAPS" | tr A-Z a-z | sed 's/[a-z_]*/+&/g')" atoll run hello.py)" "hello from a box"
+ATOLL_RUN=/run/contained atoll stop --all -q
+rm -rf /run/contained /var/lib/contained
+ok "atoll run hello.py with the capabilities of the container image"
 
 serve
 ! as other atoll -H unix:/run/atoll/atoll.sock ls >/dev/null 2>&1 || fail "a user outside of group atoll uses the daemon"

@@ -46,6 +46,25 @@ the_example_of_a_settings_file_is_valid() {
 	is "$(sed '/^#\[plan/,$d' config.toml | grep -c '^#[a-z_0-9]* = ')" "$("$ATOLL" config show --json | jq length)"
 }
 
+# The names that Compose knows; an unknown one would be an error of `docker compose config`, which is not there in a test.
+the_compose_file_is_valid_and_names_every_privilege_that_its_page_explains() {
+	/usr/bin/python3 -c 'import yaml' 2>/dev/null || skip "no python3-yaml"
+	/usr/bin/python3 - "$top/deploy/container" <<-'END' || fail "see above"
+		import os, sys, yaml
+		d = yaml.safe_load(open(sys.argv[1] + "/compose.yaml"))
+		page = open(sys.argv[1] + "/README.md").read()
+		assert set(d) == {"services", "volumes"}, set(d)
+		s = d["services"]["atoll"]
+		known = {"build", "image", "cgroup", "cap_add", "security_opt", "volumes", "tmpfs", "ports", "stop_grace_period", "restart"}
+		assert set(s) <= known, set(s) - known
+		context = os.path.normpath(sys.argv[1] + "/" + s["build"]["context"])
+		assert os.path.samefile(os.path.dirname(context) + "/deploy/container/Dockerfile", sys.argv[1] + "/Dockerfile")
+		for text in s["cap_add"] + s["security_opt"] + ["cgroup: host"]:
+		    assert f"`{text}`" in page, text
+		assert all(p.startswith("127.0.0.1:") for p in s["ports"]), s["ports"]
+	END
+}
+
 the_sbom_has_the_fields_that_spdx_requires() {
 	command -v node >/dev/null || skip "no node"
 	"$top/scripts/sbom" "${ATOLL}d" "$ATOLL" >out

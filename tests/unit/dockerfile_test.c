@@ -6,6 +6,7 @@
 
 #include "tap.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct err e;
@@ -75,6 +76,23 @@ static const char *setting_of(const char *name, const char *text)
 }
 
 /* ---- stages ---- */
+
+TEST(the_recipe_of_the_container_image_is_understood)
+{
+	auto_buf struct buf text = { 0 };
+	FILE *f = fopen(TESTS "/../deploy/container/Dockerfile", "re");
+	const char *got;
+	size_t n;
+
+	CHECK(f != NULL);
+	while (f && (n = fread(buf_space(&text, 4096), 1, 4096, f)) > 0)
+		buf_grew(&text, n);
+	if (f)
+		fclose(f);
+	got = parsed(buf_str(&text));
+	CHECK(strstr(got, "\"debian:12-slim\""));
+	CHECK(strstr(got, "/usr/bin/atoll") && strstr(got, "serve"));
+}
 
 TEST(a_small_file_is_one_stage)
 {
