@@ -38,6 +38,10 @@ const struct flag options_flags[OPT_COUNT] = {
 			   "compiler, if the language has a choice: gcc, clang" },
 	[OPT_OUT] = { "out", 'o', FLAG_TEXT, "DIR",
 		      "copy files that the program created or changed to this folder" },
+	[OPT_HERMETIC] = { "hermetic", 0, FLAG_SWITCH, NULL,
+			   "the result depends on the command line alone: no network, fixed hashes; needs a daemon" },
+	[OPT_REUSE] = { "reuse", 0, FLAG_SWITCH, NULL,
+			"with --hermetic: print the result of an earlier identical run, if there is one" },
 	[OPT_WATCH] = { "watch", 0, FLAG_SWITCH, NULL, "run again when a file changes" },
 };
 

@@ -30,6 +30,8 @@ enum {
 	OPT_COMPILER,
 	OPT_WATCH,
 	OPT_OUT,
+	OPT_HERMETIC,
+	OPT_REUSE,
 	OPT_COUNT,
 };
 extern const struct flag options_flags[OPT_COUNT];

@@ -178,6 +178,11 @@ static json_t *env_of(const struct options *o, int terminal)
 	return env;
 }
 
+json_t *run_remote_env(const struct options *o)
+{
+	return env_of(o, 0);
+}
+
 static json_t *remote_describe_run(struct api_client *r, const struct options *o,
 				   const char *const *argv, uint32_t ms, int terminal)
 {

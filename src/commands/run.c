@@ -4,6 +4,7 @@
 #include "cli/run_inputs.h"
 #include "cli/package_request.h"
 #include "cli/api_client.h"
+#include "cli/run_hermetic.h"
 #include "cli/run_remote.h"
 #include "cli/local_run.h"
 #include "commands/commands.h"
@@ -155,6 +156,8 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 
 	if (in->program.lang)
 		add_language_defaults(opt, in->program.lang, &variables);
+	if (args_has(a, OPT_HERMETIC))
+		return run_hermetic(cli, a, opt, in, command);
 	if (opt->built || run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
 	if (local_run_open(&s, cli, opt, in->program.warm ? in->program.warm : "", &e) < 0) {
@@ -291,6 +294,12 @@ static int run_run(const struct cli *cli, const struct args *a)
 		cli_error_why(&t, "the copied files would start the next run");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
+	if (args_has(a, OPT_REUSE) && !args_has(a, OPT_HERMETIC)) {
+		cli_error_what(&t, "usage",
+			       "--reuse: only the result of a hermetic run can be used again");
+		cli_error_hint(&t, "type", "atoll run --hermetic --reuse FILE");
+		return cli_error_print(&t, cli->json, STATUS_USAGE);
+	}
 	if (!a->nwords && (a->dashes || !named || isatty(0)))
 		return nothing_to_run(cli);
 	if (a->dashes && named) {
@@ -299,7 +308,7 @@ static int run_run(const struct cli *cli, const struct args *a)
 		cli_error_hint(&t, "command", "atoll run -- CMD");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	if (args_has(a, OPT_PACKAGE) || run_remote_wanted(cli))
+	if (args_has(a, OPT_PACKAGE) || args_has(a, OPT_HERMETIC) || run_remote_wanted(cli))
 		api_client_prepare(cli);
 	return args_has(a, OPT_WATCH) ? run_watched(cli, a, &once) : run_once(&once);
 }
@@ -317,6 +326,7 @@ static const struct example examples[] = {
 	  "copy the files that the program creates to the folder plots" },
 	{ "atoll -H https://box.example.org run x.py", "run in a box of another machine's daemon" },
 	{ "atoll run -t web:v2 -- npm test", "run in a box of a template of the daemon" },
+	{ "atoll run --hermetic --reuse solve.py", "do not run again what has run before" },
 	{ "atoll run --report r.json job.py", "write the full run record as JSON" },
 	{ 0 },
 };

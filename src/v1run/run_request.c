@@ -4,6 +4,7 @@
 #include "v1box/box_spec.h"
 #include "api/quota.h"
 #include "v1run/replay.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "record/record.h"
 
@@ -22,6 +23,7 @@ void run_request_free(struct run_request *w)
 	if (w->tapped)
 		exec_reader_close(&w->reader);
 	compile_reuse_fini(&w->reuse);
+	hermetic_memo_fini(&w->memo);
 	packages_job_fini(&w->packages);
 	box_wait_cancel(&w->made);
 	exec_wait_cancel(&w->wait);
@@ -94,6 +96,8 @@ static void tell_answer(struct run_request *w, json_t *record)
 	if (doc)
 		artifacts_report(&w->artifacts, doc);
 	redact_json(&w->redact, doc);
+	if (doc && !w->dropped[0] && !w->dropped[1])
+		hermetic_keep(&w->memo, &w->api->fleet, w->who.team, doc);
 	if (c && w->streaming) {
 		stream_end(w, doc);
 	} else if (c) {
@@ -312,12 +316,67 @@ static void box_made(struct box_wait *x, struct box *b, const struct err *e)
 static const char *request_metadata(const struct run_request *w)
 {
 	const json_t *said = json_object_get(json_object_get(w->body, "network"), "registries");
-	int wanted = json_is_boolean(said) ? json_is_true(said)
-					   : json_object_get(w->body, "install") != NULL ||
-						     json_object_get(w->body, "command") != NULL;
+	int wanted = json_is_boolean(said)  ? json_is_true(said)
+		     : hermetic_is(w->body) ? 0
+					    : json_object_get(w->body, "install") != NULL ||
+						      json_object_get(w->body, "command") != NULL;
 
 	return wanted ? "{\"" BOX_EPHEMERAL "\":\"1\",\"" BOX_REGISTRIES "\":\"1\"}"
 		      : "{\"" BOX_EPHEMERAL "\":\"1\"}";
+}
+
+/* Sends one stream of a stored answer as an event. */
+static void reuse_send_output(struct run_request *w, json_t *doc, unsigned stream)
+{
+	static const char *const names[2] = { "stdout", "stderr" };
+	const json_t *text = json_object_get(doc, names[stream]);
+	auto_buf struct buf bytes = { 0 };
+	char encoding[24];
+
+	snprintf(encoding, sizeof(encoding), "%s_encoding", names[stream]);
+	if (!json_object_get(doc, encoding))
+		buf_add(&bytes, json_string_value(text), json_string_length(text));
+	else
+		(void)!base64_decode(&bytes, json_string_value(text), json_string_length(text));
+	if (bytes.len)
+		event_stream_output(&w->event_stream, names[stream], stream, 0, bytes.p, bytes.len);
+	json_object_del(doc, names[stream]);
+	json_object_del(doc, encoding);
+}
+
+static void reuse_answer(struct run_request *w, json_t *take_doc)
+{
+	const char *run = json_string_value(json_object_get(take_doc, "id"));
+	struct call *c;
+
+	call_audit_more(w->call, "exec.reuse", run, "ok",
+			json_deep_copy(json_object_get(take_doc, "reused")));
+	begin_event_stream(w);
+	for (unsigned i = 0; i < 2 && w->streaming; i++)
+		reuse_send_output(w, take_doc, i);
+	c = run_request_release(w);
+	if (w->streaming)
+		stream_end(w, take_doc);
+	else
+		w->surface->over(c, take_doc);
+	run_request_free(w);
+}
+
+/* 1: an earlier answer was sent, and w was freed. */
+static int reuse_memo(struct run_request *w, const struct box_spec *box)
+{
+	const struct lang *l = w->plan.program.lang;
+	json_t *found;
+
+	if (!hermetic_reuses(w->body) || w->surface != &native)
+		return 0;
+	hermetic_key(w->body, box, l ? lang_program(l) : NULL, w->memo.key);
+	found = hermetic_find(&w->api->fleet, w->who.team, w->memo.key);
+	if (found)
+		reuse_answer(w, found);
+	else
+		w->memo.wanted = 1;
+	return found != NULL;
 }
 
 static void make_box(struct run_request *w)
@@ -345,6 +404,8 @@ static void make_box(struct run_request *w)
 	box.warm = w->plan.program.warm;
 	box.row.metadata = (char *)request_metadata(w);
 	packages_want(&w->packages, w->call->req, &box);
+	if (reuse_memo(w, &box))
+		return;
 	w->made.done = box_made;
 	before = trace_enter(&w->trace);
 	done = box_create(&w->api->fleet, &box, &w->made, &b, &e);

@@ -3,6 +3,7 @@
  * Owns: nothing; run_request_free() releases what the run request owns. */
 #pragma once
 #include "v1run/artifacts.h"
+#include "v1run/hermetic.h"
 #include "api/event_stream.h"
 #include "v1run/run_request.h"
 #include "v1run/run_request_files.h"
@@ -48,6 +49,7 @@ struct run_request {
 		said; /* output of this step for diag.h: the beginning for a compiler, the end for a
 		       * program */
 
+	struct hermetic_memo memo;
 	struct compile_reuse reuse;
 	int looked; /* the compile cache was searched */
 	int cached;

@@ -1,6 +1,7 @@
 /* run_request_plan.c - see run_request_plan.h. */
 #include "v1run/run_request_plan.h"
 #include "v1run/artifacts.h"
+#include "v1run/hermetic.h"
 #include "v1box/box_spec.h"
 #include "v1run/run_request.h"
 #include "base/base64.h"
@@ -91,6 +92,8 @@ const struct field run_request_fields[] = {
 	{ "artifacts", FIELD_TEXTS, 0, 0, ARTIFACTS_PATTERNS, "patterns such as *.png: matching files that the run created are returned in its record", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
 	{ "secrets", FIELD_ANY, 0, 0, 0, "secrets of the team for the box: [{name, as, variable, path, hosts, in}]", NULL },
+	{ "hermetic", FIELD_BOOL, 0, 0, 0, "the result depends on the request alone: no network, secrets or install; fixed random start values", NULL },
+	{ "reuse", FIELD_BOOL, 0, 0, 0, "with hermetic: answer with the result of an earlier identical run of the team, if there is one", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages: a list for the package manager of the language, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 	/* clang-format on */
@@ -217,24 +220,31 @@ static int plan_program(struct run_request_plan *p, struct err *e)
 static void plan_env(struct run_request_plan *p)
 {
 	static const struct lang_pair none[1];
+	static const char *const none_fixed[1];
 	const struct lang_pair *first = p->program.lang ? p->program.lang->env : none;
-	json_t *env = json_object_get(p->body, "env"), *all = json_object(), *v;
+	json_t *env = json_object_get(p->body, "env"), *all = json_object(), *value;
 	size_t n = 0, need = 0;
 	const char *name;
 	char *to;
 
+	for (const char *const *v = hermetic_is(p->body) ? hermetic_env : none_fixed; *v; v++) {
+		char fixed[32];
+
+		snprintf(fixed, sizeof(fixed), "%.*s", (int)strcspn(*v, "="), *v);
+		json_object_set_new(all, fixed, json_string(*v + strlen(fixed) + 1));
+	}
 	for (; first->key; first++)
 		json_object_set_new(all, first->key, json_string(first->value));
 	json_object_update(all, env);
-	json_object_foreach(all, name, v) need += strlen(name) + json_string_length(v) + 2;
+	json_object_foreach(all, name, value) need += strlen(name) + json_string_length(value) + 2;
 	p->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
 	if (!p->env)
 		abort();
 	to = (char *)(p->env + json_object_size(all) + 1);
-	json_object_foreach(all, name, v)
+	json_object_foreach(all, name, value)
 	{
 		p->env[n++] = to;
-		to += sprintf(to, "%s=%s", name, json_string_value(v)) + 1;
+		to += sprintf(to, "%s=%s", name, json_string_value(value)) + 1;
 	}
 	json_decref(all);
 }
@@ -262,7 +272,8 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 	p->cols = (uint16_t)json_integer_value(json_object_get(pty, "cols"));
 	if (check_files(json_object_get(body, "files"), e) < 0 ||
 	    box_check_env(json_object_get(body, "env"), e) < 0 ||
-	    artifacts_check(json_object_get(body, "artifacts"), e) < 0)
+	    artifacts_check(json_object_get(body, "artifacts"), e) < 0 ||
+	    hermetic_check(body, e) < 0)
 		return -1;
 	if (coded) {
 		if (plan_read_program(p, e) < 0 || plan_program(p, e) < 0)
@@ -274,6 +285,8 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
 						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
 	plan_env(p);
+	if (hermetic_is(body))
+		p->program.warm = NULL; /* a warm interpreter has chosen random values already */
 	return 0;
 }
 

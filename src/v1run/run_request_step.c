@@ -131,6 +131,8 @@ static int tell_output(struct run_request *w, unsigned stream, uint64_t offset, 
 	uint64_t max = OUTPUT_MAX;
 	size_t room;
 
+	hermetic_collect(&w->memo, stream, bytes, n);
+
 	if (w->streaming)
 		return w->call && event_stream_output(&w->event_stream, types[stream], stream,
 						      offset, bytes, n);

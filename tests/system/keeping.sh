@@ -1,5 +1,5 @@
 #!/bin/sh
-# keeping.sh - what is kept: signed receipts of runs and their chain; backup and restore.
+# keeping.sh - what is kept: signed receipts of runs and their chain; answers of hermetic runs; backup and restore.
 . "$(dirname "$0")/daemon.lib"
 
 # ran BODY: runs a program in a new box; sets id.
@@ -119,6 +119,67 @@ another_team_gets_links_without_content() {
 	is "$code" 400
 	api GET /v1/receipts/key
 	is "$code" 200
+}
+
+an_identical_hermetic_run_gets_the_answer_of_the_first_one() {
+	body_of() { jq -nc --arg code "$1" '{language:"python",code:$code,hermetic:true,reuse:true}'; }
+	code_of='import os, sys; print(os.urandom(8).hex(), hash("a"), os.environ["SOURCE_DATE_EPOCH"]); sys.exit(3)'
+	ran "$(body_of "$code_of")"
+	is "$(get '.reused // "new"')" new "$body"
+	first=$(get .stdout) run=$id
+	has "$first" ' 315532800'
+	ran "$(body_of "$code_of")"
+	is "$(get .stdout)" "$first"
+	is "$(get '[.reused.run, .status, .id] | join(" ")')" "$run 3 $run"
+	is "$(get '.reused.age_ms >= 0')" true
+	number=$(get .reused.receipt)
+	api GET "/v1/runs/$run/receipt"
+	is "$(get .receipt.number)" "$number"
+	# As events.
+	api POST /v1/run "$(body_of "$code_of")" -H 'Accept: application/x-ndjson'
+	has "$body" '"type":"stdout"'
+	has "$body" "$(echo "$first" | cut -d ' ' -f 1)"
+	has "$body" '"reused":'
+	# Another input, and seeds that do not change.
+	ran "$(body_of "$code_of#")"
+	is "$(get '.reused // "new"')" new
+	is "$(get .stdout | cut -d ' ' -f 2)" "$(echo "$first" | cut -d ' ' -f 2)"
+	# Without reuse it runs.
+	ran "$(body_of "$code_of" | jq -c 'del(.reuse)')"
+	is "$(get '.reused // "new"')" new
+	api POST /v1/run '{"command":"true","reuse":true}'
+	is "$code" 400 "$body"
+	api POST /v1/run '{"command":"true","hermetic":true,"network":{"allow":["example.org"]}}'
+	is "$code" 400 "$body"
+	# A killed run is not stored.
+	for i in 1 2; do
+		ran '{"command":"kill -9 $$","hermetic":true,"reuse":true}'
+		is "$(get '.reused // "new"')" new
+	done
+	owner=$key key=$("$ATOLL" key new blue --team red --state "$state" --quiet)
+	ran "$(body_of "$code_of")"
+	is "$(get '.reused // "new"')" new 'the answer of another team'
+	key=$owner
+	api GET '/v1/audit?action=exec.reuse'
+	is "$(get '.items[0].subject')" "$run" "$body"
+}
+
+a_hermetic_run_of_the_command_line_is_reused() {
+	export ATOLL_KEY="$key" ATOLL_HOST="$url"
+	echo 'import os, sys; print(os.urandom(8).hex(), sys.argv[1:], open(sys.argv[1]).read(), sys.stdin.read())' >x.py
+	echo data >d.txt
+	echo in | "$ATOLL" run --hermetic --reuse x.py d.txt >first 2>err || fail "$(cat err)"
+	has "$(cat first)" "['d.txt'] data"
+	echo in | "$ATOLL" run --hermetic --reuse x.py d.txt >second 2>err
+	is "$(cat second)" "$(cat first)" "$(cat err)"
+	has "$(cat err)" 'receipt'
+	echo other >d.txt
+	echo in | "$ATOLL" run --hermetic --reuse x.py d.txt >third 2>err
+	lacks "$(cat err)" 'receipt'
+	atoll run --reuse x.py
+	is "$status" 2
+	atoll run --hermetic -w . x.py
+	is "$status" 2 "$err"
 }
 
 # The last test: it ends the daemon and starts another one.
