@@ -52,6 +52,7 @@ struct agent_session {
 	int keep;
 	char box[ID_LEN + 1], run[ID_LEN + 1], mark[ID_LEN + 1];
 	unsigned allowed, max_steps;
+	struct trace_context trace; /* of the request that started it */
 
 	struct box *making;
 	struct box_wait made, gone;
@@ -382,6 +383,7 @@ static void session_asked(struct agent_session *x, const json_t *ask)
 					.command_ms = command_ms(x) };
 	json_t *request = NULL;
 	char why[120];
+	struct trace_context before;
 	struct err e;
 	int rc;
 
@@ -400,7 +402,9 @@ static void session_asked(struct agent_session *x, const json_t *ask)
 	add_who(x, request);
 	x->ask = (struct llm_request){ .done = model_done };
 	x->asked_ms = loop_now_ms();
+	before = trace_enter(&x->trace);
 	rc = llm_start(x->models, &x->ask, request, &e);
+	trace_leave(&before);
 	x->asking = rc == 0;
 	if (rc < 0) {
 		auto_buf struct buf said = { 0 };
@@ -576,7 +580,9 @@ static void take_off(struct agent_session *x)
 				  .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
 				  .channel = 1 };
 	struct exec *r;
+	struct trace_context before;
 	struct err e;
+	int done;
 
 #ifdef ATOLL_TEST
 	session_replace_boxagent(x, argv);
@@ -587,7 +593,10 @@ static void take_off(struct agent_session *x)
 	}
 	exec_reader_init(&x->reader, x->fleet, &reader_on);
 	x->reader.streams = WIRE_STREAMS;
-	if (exec_launch(b, &want, &x->reader, &r, &e) < 0) {
+	before = trace_enter(&x->trace);
+	done = exec_launch(b, &want, &x->reader, &r, &e);
+	trace_leave(&before);
+	if (done < 0) {
 		session_conclude(x, FAILED, "%s", e.msg);
 		return;
 	}
@@ -730,6 +739,7 @@ int agent_session_start(struct fleet *f, struct llm_client *models,
 		abort();
 	x->fleet = f;
 	x->models = models;
+	x->trace = *trace_current();
 	x->owner = o;
 	x->keep = want->keep;
 	x->order = json_deep_copy(want->order);

@@ -205,6 +205,7 @@ int budget_request(struct call *c)
 
 	if (budget_check(c->api, c->who.team, &e) == 0)
 		return 1;
+	c->api->quota_refusals[QUOTA_BUDGET]++;
 	call_error(
 		c, 402, "budget", e.msg, NULL,
 		"days and months begin at 00:00 UTC; an owner of team default can choose another plan: "

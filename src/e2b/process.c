@@ -281,6 +281,7 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 		.note = note_start,
 		.user = f,
 	};
+	struct trace_context before;
 	struct exec *r;
 	int rc;
 
@@ -288,7 +289,9 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 	f->cmd = p->argv[0];
 	f->cwd = http_strdup(f->call->req, p->cwd, strlen(p->cwd));
 	exec_reader_init(&f->reader, &f->call->api->fleet, &following);
+	before = trace_enter(&f->call->trace);
 	rc = exec_launch(b, &want, &f->reader, &r, e);
+	trace_leave(&before);
 	json_decref(request);
 	if (rc < 0) {
 		f->call->audited =

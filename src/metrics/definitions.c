@@ -12,9 +12,8 @@ static const char *const starts[] = { "cold", "pooled", "warm", NULL };
 static const char *const directions[] = { "in", "out", NULL };
 static const char *const token_kinds[] = { "in", "out", "cache_read", "cache_write", NULL };
 static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx", NULL };
-static const char *const quotas[] = {
-	"boxes", "requests", "executions", "output", "compute", NULL
-};
+static const char *const quotas[] = { "boxes",   "requests", "executions", "output",
+				      "compute", "budget",   NULL };
 static const char *const span_results[] = { "sent", "dropped", "failed", NULL };
 
 #define LANGUAGE                                                                                   \
@@ -56,7 +55,7 @@ const struct metric_def metric_defs[METRIC_COUNT] = {
 	[METRIC_NETWORK_REFUSED] = { "network_refused_total", METRIC_COUNTER, "", "Connections of boxes that were refused.", { { 0 } }, 0 },
 	[METRIC_PACKAGE_INSTALLS] = { "package_installs_total", METRIC_COUNTER, "", "Installations of package sets that ended, by package manager.", { { "manager", NULL, 8 }, { "result", results, 0 } }, 0 },
 	[METRIC_PACKAGE_INSTALL_SECONDS] = { "package_install_seconds", METRIC_HISTOGRAM, "seconds", "Time of installations of package sets.", { { 0 } }, 0 },
-	[METRIC_QUOTA_REFUSALS] = { "quota_refusals_total", METRIC_COUNTER, "", "Requests that were refused because a quota was used up.", { { "quota", quotas, 0 } }, 0 },
+	[METRIC_QUOTA_REFUSALS] = { "quota_refusals_total", METRIC_COUNTER, "", "Requests that were refused because a quota or a budget was used up.", { { "quota", quotas, 0 } }, 0 },
 	[METRIC_BATCHES] = { "batches", METRIC_GAUGE, "", "Batches that have not ended.", { { 0 } }, 0 },
 	[METRIC_BATCH_FLYING] = { "batch_flying", METRIC_GAUGE, "", "Batch items that are running.", { { 0 } }, 0 },
 	[METRIC_BATCH_RESULTS] = { "batch_results_total", METRIC_COUNTER, "", "Finished batch items, by verdict.", { { "verdict", NULL, 16 } }, 0 },

@@ -159,8 +159,8 @@ static uint64_t figures_resident(int statm)
 static void figures_server(struct metrics *m, const struct api *a)
 {
 	static const char *const classes[] = { NULL, "1xx", "2xx", "3xx", "4xx", "5xx" };
-	static const char *const quotas[QUOTA_KINDS] = { "boxes", "requests", "executions",
-							 "output", "compute" };
+	static const char *const quotas[QUOTA_KINDS] = { "boxes",  "requests", "executions",
+							 "output", "compute",  "budget" };
 	uint64_t resident = figures_resident(a->conf.statm);
 
 	figures_one(m, METRIC_SERVER_RESIDENT_BYTES, resident);

@@ -2,6 +2,7 @@
 # figures.sh - figures of the server: OpenMetrics, GET /v1/stats, the stored history, `atoll stats`, and the files of
 # deploy/, which may name only series that exist; spans, sent to a collector that checks them.
 . "$(dirname "$0")/daemon.lib"
+. "$libs/otlp.lib"
 
 top=$(cd "$libs/../.." && pwd)
 metric() { sed -n "s/^atoll_$1 //p" body; } # of the last body
@@ -80,62 +81,65 @@ series_reject_what_does_not_exist() {
 
 # ---- traces ----
 
-trace=0af7651916cd43dd8448eb211c80319c
-# traced DIGIT BODY: a run whose client sends a traceparent; the trace ends with DIGIT.
+trace=0af7651916cd43dd8448eb211c80319
+# traced DIGIT PATH BODY: a request whose client sends a traceparent; the trace ends with DIGIT.
 traced() {
-	parent=00-${trace%?}$1-b7ad6b7169203331-01
-	curl -sS -o body -H "X-API-Key: $key" -H "traceparent: $parent" -d "$2" "$url/v1/run"
+	curl -sS -o body -H "X-API-Key: $key" -H "traceparent: 00-$trace$1-b7ad6b7169203331-01" -d "$3" "$url$2"
 	body=$(cat body)
 }
-# spans DIGIT JQ: of that trace, as an array.
-spans() { jq -sc --arg t "${trace%?}$1" "[.[] | select(.traceId == \$t)] | $2" "$otlp/spans" 2>/dev/null; }
-span_names() { [ "$(spans "$1" 'map(.name) | sort | join(",")')" = "$2" ]; }
-none_invalid() { [ ! -s "$otlp/errors" ] || fail "$(cat "$otlp/errors")"; }
 
 spans_of_a_run_are_sent_to_the_collector() {
-	traced 1 '{"language":"python","code":"import os; print(os.environ[\"TRACEPARENT\"], end=\"\")"}'
-	soon span_names 1 '"POST /v1/run,box create,box create: keeper,box create: network,box create: row,box create: secrets,exec"'
-	none_invalid
-	is "$(spans 1 'map(select(.name == "POST /v1/run"))[0] | [.parentSpanId, .kind, .attributes["http.response.status_code"]]')" \
+	traced 1 /v1/run '{"language":"python","code":"import os; print(os.environ[\"TRACEPARENT\"], end=\"\")"}'
+	soon span_names "${trace}1" 'POST /v1/run,box create,box create: keeper,box create: network,box create: row,box create: secrets,exec'
+	spans_are_valid
+	is "$(spans "${trace}1" 'map(select(.name == "POST /v1/run"))[0] | [.parentSpanId, .kind, .attributes["http.response.status_code"]]')" \
 		'["b7ad6b7169203331",2,200]'
-	request=$(spans 1 'map(select(.name == "POST /v1/run"))[0].spanId')
-	exec=$(spans 1 'map(select(.name == "exec"))[0].spanId')
-	is "$(spans 1 'map(select(.name == "exec" or .name == "box create").parentSpanId) | unique')" "[$request]"
-	is "$(spans 1 'map(select(.name == "exec"))[0].attributes | [."atoll.run", ."atoll.language", ."process.exit.code"]')" \
+	request=$(spans "${trace}1" 'map(select(.name == "POST /v1/run"))[0].spanId')
+	exec=$(spans "${trace}1" 'map(select(.name == "exec"))[0].spanId')
+	is "$(spans "${trace}1" 'map(select(.name == "exec" or .name == "box create").parentSpanId) | unique')" "[$request]"
+	is "$(spans "${trace}1" 'map(select(.name == "exec"))[0].attributes | [."atoll.run", ."atoll.language", ."process.exit.code"]')" \
 		"[\"$(get .id)\",\"python\",0]"
-	is "$(get .stdout)" "00-${trace%?}1-$(echo "$exec" | tr -d '"')-01"
+	is "$(get .stdout)" "00-${trace}1-$(echo "$exec" | tr -d '"')-01"
 }
 
 a_program_that_fails_has_a_failed_span() {
-	traced 2 '{"command":"exit 3"}'
-	ended() { [ "$(spans 2 'map(select(.name == "exec"))[0] | [.status.code, .attributes["process.exit.code"]]')" = '[2,3]' ]; }
+	traced 2 /v1/run '{"command":"exit 3"}'
+	ended() { [ "$(spans "${trace}2" 'map(select(.name == "exec"))[0] | [.status.code, .attributes["process.exit.code"]]')" = '[2,3]' ]; }
 	soon ended
-	none_invalid
+	spans_are_valid
+}
+
+a_pipeline_has_a_span_for_each_stage() {
+	traced 7 /v1/pipelines '{"task":"run it","files":{"main.py":"print(1)\n"}}'
+	soon span_names "${trace}7" 'POST /v1/pipelines,pipeline,pipeline coder,pipeline executor,pipeline planner'
+	spans_are_valid
+	whole=$(spans "${trace}7" 'map(select(.name == "pipeline"))[0].spanId')
+	is "$(spans "${trace}7" 'map(select(.name | startswith("pipeline ")).parentSpanId) | unique')" "[$whole]"
 }
 
 a_trace_that_its_client_does_not_sample_is_only_passed_on() {
-	parent=00-${trace%?}3-b7ad6b7169203331-00
+	parent=00-${trace}3-b7ad6b7169203331-00
 	curl -sS -o body -H "X-API-Key: $key" -H "traceparent: $parent" -d '{"command":"printenv TRACEPARENT"}' "$url/v1/run"
 	is "$(jq -r .stdout body)" "$parent"
 	curl -sS -o body -H "X-API-Key: $key" -H "traceparent: $parent" -d '{"command":"printenv TRACEPARENT","env":{"TRACEPARENT":"own"}}' "$url/v1/run"
 	is "$(jq -r .stdout body)" own
 	curl -sS -o body -H "X-API-Key: $key" -H 'traceparent: 00-nonsense' -d '{"command":"printenv TRACEPARENT || echo none"}' "$url/v1/run"
 	is "$(jq -r .stdout body)" none # trace.sample is 0 here
-	traced 4 '{"command":"true"}'
-	arrived() { [ "$(spans 4 length)" -ge 5 ]; }
+	traced 4 /v1/run '{"command":"true"}'
+	arrived() { [ "$(spans "${trace}4" length)" -ge 5 ]; }
 	soon arrived
-	is "$(spans 3 length)" 0
+	is "$(spans "${trace}3" length)" 0
 }
 
 a_collector_that_refuses_costs_only_a_counter() {
 	touch "$otlp/refuse"
-	traced 5 '{"command":"true"}'
+	traced 5 /v1/run '{"command":"true"}'
 	is "$(get .exit_code)" 0
 	soon counted 'trace_spans_total{result="failed"}' 1
-	kill "$(cat "$otlp/pid")"
-	traced 6 '{"command":"true"}'
+	stop_collector
+	traced 6 /v1/run '{"command":"true"}'
 	is "$(get .exit_code)" 0
-	none_invalid
+	spans_are_valid
 }
 
 # named FILE...: the figures that these files name, without the suffixes of histograms.
@@ -180,12 +184,6 @@ series_survive_a_restart() {
 	grep -q 'outcome=ok' out || fail "$(cat out)"
 }
 
-otlp=$work/otlp
-mkdir "$otlp"
-python3 "$libs/otlp_receiver.py" "$otlp" 2>"$otlp/log" &
-echo $! >"$otlp/pid"
-trap 'kill "$(cat "$otlp/pid")" 2>/dev/null; finish_daemon' EXIT
-listens() { [ -s "$otlp/port" ]; }
-soon listens
-export ATOLL_TRACE_ENDPOINT="http://127.0.0.1:$(cat "$otlp/port")" ATOLL_TRACE_SAMPLE=0 ATOLL_TRACE_HEADERS='X-Collector: tests'
+start_collector 0
+trap 'stop_collector; finish_daemon' EXIT
 run_daemon_tests

@@ -2,6 +2,7 @@
 # models.sh - the LLM process, against a server that misbehaves on purpose (faults.py): retries, counters, and
 # which process has the key.
 . "$(dirname "$0")/daemon.lib"
+. "$libs/otlp.lib"
 
 here=$(dirname "$0")
 secret=sk-only-the-model-process-knows-4711
@@ -279,6 +280,16 @@ a_reload_applies_new_models_and_rejects_an_invalid_file() {
 	cp good.toml "$work/models.toml"
 }
 
+a_call_of_a_model_is_a_span_of_its_request() {
+	trace=0af7651916cd43dd8448eb211c80319c
+	curl -sS -o body -H "X-API-Key: $key" -H "traceparent: 00-$trace-b7ad6b7169203331-01" -d '{"text":"x","model":"ok"}' "$url/v1/models/ask"
+	soon span_names "$trace" 'POST /v1/models/ask,model call'
+	spans_are_valid
+	is "$(spans "$trace" 'map(select(.name == "model call"))[0] | [.kind, .attributes["gen_ai.request.model"]]')" '[3,"ok"]'
+	is "$(spans "$trace" 'map(select(.name == "model call"))[0].parentSpanId')" \
+		"$(spans "$trace" 'map(select(.name == "POST /v1/models/ask"))[0].spanId')"
+}
+
 a_missing_models_file_and_unknown_roles_are_errors() {
 	old=$(model_pid)
 	mkdir -p other
@@ -293,4 +304,6 @@ a_missing_models_file_and_unknown_roles_are_errors() {
 	is "$code" 403
 }
 
+start_collector 0
+cat "$otlp/pid" >>"$work/faults"
 run_daemon_tests
