@@ -62,6 +62,12 @@ fuzz: ## run the fuzzers for a while
 tenant: build ## one tenant tries to take the machine from others (needs root; minutes; a machine of your own)
 	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
 
+day: build ## 2000 runs of 20 teams while server and keeper are killed; usage equals the records (needs root; RUNS=100000)
+	@ATOLL=$(abspath build/atoll) tests/stress/day.sh $(or $(RUNS),2000)
+
+bench-usage: build ## reports of usage and lists of a store with 10^6 runs (minutes)
+	@bench/usage
+
 chaos: build ## clients at work while server, keeper and supervisor are killed, upgraded and reloaded (needs root; CHAOS_SECONDS=600)
 	@ATOLL=$(abspath build/atoll) tests/stress/chaos.py
 
@@ -99,4 +105,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner library bench-ui bounds-ui journeys templates screenshots fuzz tenant chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean

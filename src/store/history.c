@@ -6,6 +6,8 @@
 #include "store/mcp_sessions.h"
 #include "store/receipts.h"
 #include "store/sql.h"
+#include "store/teams.h"
+#include "store/usage.h"
 
 #include <string.h>
 
@@ -62,7 +64,7 @@ static const struct kind {
 	  " INDEXED BY mcp_sessions_used WHERE team = ? AND used_ns < ? ORDER BY used_ns LIMIT ?)",
 	  offsetof(struct store_history, sessions), MCP_SESSION_KEEP_NS },
 };
-enum { STAGE_AUDIT = ARRAY_LEN(kinds), STAGE_RECEIPTS, STAGE_VACUUM, STAGE_END };
+enum { STAGE_AUDIT = ARRAY_LEN(kinds), STAGE_RECEIPTS, STAGE_USAGE, STAGE_VACUUM, STAGE_END };
 
 static void begin_team(struct store_history *h, const struct kind *k)
 {
@@ -181,6 +183,17 @@ static int step_receipts(struct store *s, struct store_history *h, struct err *e
 	return 0;
 }
 
+/* Sums of usage are kept longer than the runs that they contain. */
+static int step_usage(struct store *s, struct store_history *h, struct err *e)
+{
+	unsigned n;
+
+	if (store_usage_retire(s, store_day(h->now_ns) - STORE_USAGE_DAYS, AUDIT_ROWS, &n, e) < 0)
+		return -1;
+	h->stage += n < AUDIT_ROWS;
+	return 0;
+}
+
 static int history_read_number(struct store *s, const char *text, uint64_t *out, struct err *e)
 {
 	auto_sql struct sql q = sql(s, text);
@@ -227,6 +240,7 @@ int store_history_step(struct store *s, struct store_history *h, struct err *e)
 	int rc = stage < STAGE_AUDIT       ? step_kind(s, h, e)
 		 : stage == STAGE_AUDIT    ? step_audit(s, h, e)
 		 : stage == STAGE_RECEIPTS ? step_receipts(s, h, e)
+		 : stage == STAGE_USAGE    ? step_usage(s, h, e)
 		 : stage == STAGE_VACUUM   ? step_vacuum(s, h, e)
 					   : 0;
 

@@ -803,14 +803,23 @@ static const char notifications[] =
 	") STRICT;"
 	"CREATE INDEX alert_notices_due ON alert_notices (next_ns);";
 
+/* Sums of a day in one dimension each, instead of one row for each combination of all of them: their number is
+ * the sum of the numbers of keys, tags, templates and runtimes, not the product. */
+static const char usage_sums[] = "CREATE TABLE usage_sums ("
+				 " dimension INTEGER NOT NULL," /* usage.c */
+				 " day INTEGER NOT NULL,"
+				 " team TEXT NOT NULL,"
+				 " value TEXT NOT NULL,"
+				 " currency TEXT NOT NULL," USAGE_COUNTS
+				 " PRIMARY KEY (dimension, day, team, value, currency)"
+				 ") STRICT, WITHOUT ROWID;"
+				 "DROP TABLE usage_days;";
+
 const char *const schema_steps[] = {
 	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
-	usage,    series,
-	receipts,
-	schedules,
-	notifications,
+	usage,    series,       receipts,  schedules, notifications,       usage_sums,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -54,46 +54,80 @@ static void usage_read(struct sql *q, struct store_use *u)
 	u->cost_nano = sql_get_u64(q);
 }
 
-/* 1: the team has a row with this tag today, or may have one more. */
-static int usage_tag_fits(struct store *s, const struct store_charge *c, struct err *e)
-{
-	auto_sql struct sql has =
-		sql(s, "SELECT 1 FROM usage_days WHERE day = ? AND team = ? AND tag = ? LIMIT 1");
-	auto_sql struct sql all =
-		sql(s, "SELECT count(DISTINCT tag) FROM usage_days WHERE day = ? AND team = ?");
-	int rc;
+/* In the database: not to be changed. */
+enum usage_dimension { USAGE_ALL, USAGE_KEY, USAGE_TAG, USAGE_TEMPLATE, USAGE_RUNTIME };
 
-	sql_i64(&has, c->day);
-	sql_text(&has, c->team);
-	sql_text(&has, c->tag);
-	rc = sql_row(&has, e);
-	if (rc)
-		return rc;
-	sql_i64(&all, c->day);
-	sql_text(&all, c->team);
-	if (sql_one(&all, "usage of", c->team, e) < 0)
-		return -1;
-	return sql_get_i64(&all) < STORE_USAGE_TAGS;
+static void usage_bind_row(struct sql *q, const struct store_charge *c, enum usage_dimension d,
+			   const char *value)
+{
+	sql_i64(q, d);
+	sql_i64(q, c->day);
+	sql_text(q, c->team);
+	sql_text(q, value);
+	sql_text(q, c->use.currency);
 }
 
-static int usage_add_day(struct store *s, const struct store_charge *c, const char *tag,
-			 struct err *e)
+/* 1: added; 0: there is no such row. */
+static int usage_update(struct store *s, const struct store_charge *c, enum usage_dimension d,
+			const char *value, struct err *e)
 {
 	auto_sql struct sql q = sql(
 		s,
-		"INSERT INTO usage_days (day, team, tag, key, template, runtime, currency, " COUNTS
-		") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-		" ON CONFLICT DO UPDATE SET" ADDED);
+		"UPDATE usage_sums SET runs = runs + ?, cpu_us = cpu_us + ?,"
+		" memory_mib_ms = memory_mib_ms + ?, disk_mib_s = disk_mib_s + ?,"
+		" network_bytes = network_bytes + ?, gpu_us = gpu_us + ?, tokens_in = tokens_in + ?,"
+		" tokens_out = tokens_out + ?, output_bytes = output_bytes + ?,"
+		" cost_nano = min(cost_nano + ?, 1000000000000000000)"
+		" WHERE dimension = ? AND day = ? AND team = ? AND value = ? AND currency = ?");
 
+	usage_bind(&q, &c->use);
+	usage_bind_row(&q, c, d, value);
+	return sql_run(&q, e) < 0 ? -1 : sql_changes(&q) > 0;
+}
+
+/* 1: the team may have one more value today. */
+static int usage_value_fits(struct store *s, const struct store_charge *c, enum usage_dimension d,
+			    const char *value, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT count(DISTINCT value) FROM usage_sums"
+				       " WHERE dimension = ? AND day = ? AND team = ?");
+
+	if (!*value || *value == '(') /* none, or one of the daemon */
+		return 1;
+	sql_i64(&q, d);
 	sql_i64(&q, c->day);
 	sql_text(&q, c->team);
-	sql_text(&q, tag);
-	sql_text(&q, c->key);
-	sql_text(&q, c->template);
-	sql_text(&q, c->runtime);
-	sql_text(&q, c->use.currency);
+	if (sql_one(&q, "usage of", c->team, e) < 0)
+		return -1;
+	return sql_get_i64(&q) < STORE_USAGE_VALUES;
+}
+
+static int usage_insert(struct store *s, const struct store_charge *c, enum usage_dimension d,
+			const char *value, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO usage_sums (dimension, day, team, value, currency, " COUNTS
+		       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+
+	usage_bind_row(&q, c, d, value);
 	usage_bind(&q, &c->use);
 	return sql_run(&q, e);
+}
+
+static int usage_add(struct store *s, const struct store_charge *c, enum usage_dimension d,
+		     const char *value, struct err *e)
+{
+	int rc = usage_update(s, c, d, value, e), fits;
+
+	if (rc)
+		return rc < 0 ? -1 : 0;
+	fits = usage_value_fits(s, c, d, value, e);
+	if (fits > 0)
+		return usage_insert(s, c, d, value, e);
+	if (fits < 0)
+		return -1;
+	rc = usage_update(s, c, d, STORE_TAG_OTHER, e);
+	return rc < 0 ? -1 : rc ? 0 : usage_insert(s, c, d, STORE_TAG_OTHER, e);
 }
 
 static int usage_add_total(struct store *s, const struct store_charge *c, struct err *e)
@@ -110,13 +144,12 @@ static int usage_add_total(struct store *s, const struct store_charge *c, struct
 
 int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e)
 {
-	int fits = 1;
-
 	if (store_begin(s, e) < 0)
 		return -1;
-	if (c->tag[0] && c->tag[0] != '(')
-		fits = usage_tag_fits(s, c, e);
-	if (fits < 0 || usage_add_day(s, c, fits ? c->tag : STORE_TAG_OTHER, e) < 0 ||
+	if (usage_add(s, c, USAGE_ALL, "", e) < 0 || usage_add(s, c, USAGE_KEY, c->key, e) < 0 ||
+	    usage_add(s, c, USAGE_TAG, c->tag, e) < 0 ||
+	    usage_add(s, c, USAGE_TEMPLATE, c->template, e) < 0 ||
+	    usage_add(s, c, USAGE_RUNTIME, c->runtime, e) < 0 ||
 	    (c->subject[0] && usage_add_total(s, c, e) < 0))
 		return store_rollback(s);
 	return store_commit(s, e);
@@ -145,18 +178,20 @@ int store_usage_total(struct store *s, const char *subject, const char *currency
 }
 
 static const struct {
-	const char *name, *column, *order;
+	const char *name;
+	enum usage_dimension dimension;
+	const char *column, *order;
 } usage_by[] = {
 #define COSTLY "ORDER BY sum(cost_nano) DESC, sum(cpu_us) DESC, 1"
-	[STORE_BY_TEAM] = { "team", "u.team", COSTLY },
-	[STORE_BY_KEY] = { "key", "u.key", COSTLY },
-	[STORE_BY_TAG] = { "tag", "u.tag", COSTLY },
-	[STORE_BY_TEMPLATE] = { "template", "u.template", COSTLY },
-	[STORE_BY_RUNTIME] = { "runtime", "u.runtime", COSTLY },
-	[STORE_BY_DAY] = { "day", "u.day", "ORDER BY 1" },
-	[STORE_BY_MONTH] = { "month", "strftime('%Y-%m', u.day * 86400, 'unixepoch')",
+	[STORE_BY_TEAM] = { "team", USAGE_ALL, "u.team", COSTLY },
+	[STORE_BY_KEY] = { "key", USAGE_KEY, "u.value", COSTLY },
+	[STORE_BY_TAG] = { "tag", USAGE_TAG, "u.value", COSTLY },
+	[STORE_BY_TEMPLATE] = { "template", USAGE_TEMPLATE, "u.value", COSTLY },
+	[STORE_BY_RUNTIME] = { "runtime", USAGE_RUNTIME, "u.value", COSTLY },
+	[STORE_BY_DAY] = { "day", USAGE_ALL, "u.day", "ORDER BY 1" },
+	[STORE_BY_MONTH] = { "month", USAGE_ALL, "strftime('%Y-%m', u.day * 86400, 'unixepoch')",
 			     "ORDER BY 1" },
-	[STORE_BY_NOTHING] = { "nothing", "''", COSTLY },
+	[STORE_BY_NOTHING] = { "nothing", USAGE_ALL, "''", COSTLY },
 };
 static_assert(ARRAY_LEN(usage_by) == STORE_BY_COUNT, "a dimension without a name");
 
@@ -175,16 +210,18 @@ int store_usage_by_parse(const char *text, enum store_usage_by *out)
 	return -1;
 }
 
-/* Rows are in the order of days: with a team, each day is one range of the key. */
+/* Rows are in the order of days: with a team, each day is one range of the key. Binds dimension, first and last day,
+ * and the team. */
 static void usage_from(struct buf *text, int team)
 {
 	if (team)
 		buf_puts(text,
-			 " FROM (WITH RECURSIVE d(day) AS (VALUES (?) UNION ALL SELECT day + 1"
-			 " FROM d WHERE day < ?) SELECT day FROM d) d"
-			 " CROSS JOIN usage_days u ON u.day = d.day AND u.team = ?");
+			 " FROM (WITH RECURSIVE d(day) AS (VALUES (?2) UNION ALL SELECT day + 1"
+			 " FROM d WHERE day < ?3) SELECT day FROM d) d CROSS JOIN usage_sums u"
+			 " ON u.dimension = ?1 AND u.day = d.day AND u.team = ?4");
 	else
-		buf_puts(text, " FROM usage_days u WHERE u.day BETWEEN ? AND ?");
+		buf_puts(text, " FROM usage_sums u WHERE u.dimension = ?1"
+			       " AND u.day BETWEEN ?2 AND ?3");
 }
 
 static void usage_read_row(struct sql *q, void *row)
@@ -206,14 +243,14 @@ int store_usage_list(struct store *s, const struct store_usage_filter *f,
 		   f->by == STORE_BY_DAY ? "strftime('%Y-%m-%d', u.day * 86400, 'unixepoch')"
 					 : usage_by[f->by].column);
 	usage_from(&text, f->team != NULL);
-	buf_printf(&text, " GROUP BY %s, u.currency %s LIMIT ?", usage_by[f->by].column,
-		   usage_by[f->by].order);
+	buf_printf(&text, " GROUP BY %s, u.currency %s LIMIT %d", usage_by[f->by].column,
+		   usage_by[f->by].order, STORE_USAGE_MOST + 1);
 	auto_sql struct sql q = sql(s, buf_str(&text));
+	sql_i64(&q, usage_by[f->by].dimension);
 	sql_i64(&q, f->from_day);
 	sql_i64(&q, f->to_day);
 	if (f->team)
 		sql_text(&q, f->team);
-	sql_i64(&q, STORE_USAGE_MOST + 1);
 	if (sql_list(&q, STORE_USAGE_MOST, sizeof(*out->v), usage_read_row, NULL, &rows, e) < 0)
 		return -1;
 	*out = (struct store_usage_rows){ .v = rows.v, .n = rows.n, .more = rows.more };
@@ -233,8 +270,9 @@ int store_usage_cost(struct store *s, const char *team, const char *currency, in
 
 	buf_puts(&text, "SELECT sum(u.cost_nano)");
 	usage_from(&text, 1);
-	buf_puts(&text, " AND u.currency = ?");
+	buf_puts(&text, " AND u.currency = ?5");
 	auto_sql struct sql q = sql(s, buf_str(&text));
+	sql_i64(&q, USAGE_ALL);
 	sql_i64(&q, from_day);
 	sql_i64(&q, to_day);
 	sql_text(&q, team);
@@ -245,20 +283,35 @@ int store_usage_cost(struct store *s, const char *team, const char *currency, in
 	return 0;
 }
 
-int store_usage_retire(struct store *s, int32_t before_day, unsigned most, unsigned *out_removed,
-		       struct err *e)
+static int usage_retire(struct store *s, enum usage_dimension d, int32_t before_day, unsigned most,
+			unsigned *out_removed, struct err *e)
 {
-	auto_sql struct sql q = sql(
-		s,
-		"DELETE FROM usage_days WHERE (day, team, tag, key, template, runtime, currency) IN"
-		" (SELECT day, team, tag, key, template, runtime, currency FROM usage_days"
-		" WHERE day < ? ORDER BY day LIMIT ?)");
+	auto_sql struct sql q =
+		sql(s, "DELETE FROM usage_sums WHERE (dimension, day, team, value, currency) IN"
+		       " (SELECT dimension, day, team, value, currency FROM usage_sums"
+		       " WHERE dimension = ? AND day < ? ORDER BY day LIMIT ?)");
 
+	sql_i64(&q, d);
 	sql_i64(&q, before_day);
 	sql_i64(&q, most);
 	if (sql_run(&q, e) < 0)
 		return -1;
 	*out_removed = sql_changes(&q);
+	return 0;
+}
+
+int store_usage_retire(struct store *s, int32_t before_day, unsigned most, unsigned *out_removed,
+		       struct err *e)
+{
+	unsigned n;
+
+	*out_removed = 0;
+	for (unsigned d = USAGE_ALL; d <= USAGE_RUNTIME && *out_removed < most; d++) {
+		if (usage_retire(s, (enum usage_dimension)d, before_day, most - *out_removed, &n,
+				 e) < 0)
+			return -1;
+		*out_removed += n;
+	}
 	return 0;
 }
 

@@ -1,5 +1,5 @@
-/* usage.h - what teams have used and what it cost: one row for each day, team, tag, key, template, runtime and
- * currency, and one for each box, batch and pipeline. Counts are integers in base units, and a cost is an
+/* usage.h - what teams have used and what it cost: sums for each day and team, alone and by key, tag, template and
+ * runtime, and sums for each box, batch and pipeline. Counts are integers in base units, and a cost is an
  * integer of 10^-9 of the currency, so that sums agree to the last unit. docs/operations.md describes what is
  * measured. */
 #pragma once
@@ -7,9 +7,9 @@
 
 enum {
 	STORE_CURRENCY = 3,
-	STORE_USAGE_TAGS =
-		1000, /* of one team and day; further tags are counted as STORE_TAG_OTHER */
-	STORE_USAGE_DAYS = 400,   /* how long rows of days are kept */
+	STORE_USAGE_VALUES =
+		1000,           /* tags, keys ... of one team and day; others are STORE_TAG_OTHER */
+	STORE_USAGE_DAYS = 400, /* how long rows of days are kept */
 	STORE_USAGE_MOST = 10000, /* rows of an answer */
 };
 #define STORE_COST_MOST INT64_C(1000000000000000000) /* a row does not grow beyond it */
@@ -42,7 +42,7 @@ struct store_charge {
 	char subject[ID_LEN + 1]; /* the box, batch or pipeline; "": none */
 	struct store_use use;
 };
-/* Adds it to the row of its day and to the row of its subject, in one transaction. */
+/* Adds it to the sums of its day and to that of its subject, in one transaction. */
 must_check int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e);
 
 /* What a box, batch or pipeline has used so far, over all currencies; cost and currency are those of the

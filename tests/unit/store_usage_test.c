@@ -1,6 +1,7 @@
 /* Usage: rows by day, and the totals of boxes, batches and pipelines. */
 #include "store/usage.h"
 #include "store/history.h"
+#include "store/runs.h"
 #include "store/teams.h"
 #include "store_dir.h"
 
@@ -32,6 +33,12 @@ static struct store_usage_rows list_of(struct store *s, const char *team, int32_
 	if (store_usage_list(s, &f, &rows, &err) < 0)
 		printf("# %s\n", err.msg);
 	return rows;
+}
+
+static uint64_t keep_of_team(void *ctx, const char *team, uint64_t keep_ns)
+{
+	(void)ctx;
+	return !strcmp(team, "short") ? 1000 : !strcmp(team, "long") ? 0 : keep_ns;
 }
 
 TEST(charges_add_up_in_every_dimension)
@@ -126,7 +133,7 @@ TEST(tags_beyond_a_thousand_of_a_day_are_counted_as_other)
 
 	STORE(s, dir);
 	CHECK_OK(store_begin(s, &err));
-	for (unsigned i = 0; i < STORE_USAGE_TAGS + 50; i++) {
+	for (unsigned i = 0; i < STORE_USAGE_VALUES + 50; i++) {
 		char tag[16];
 
 		snprintf(tag, sizeof(tag), "t%u", i);
@@ -141,7 +148,7 @@ TEST(tags_beyond_a_thousand_of_a_day_are_counted_as_other)
 	CHECK_OK(store_usage_charge(s, &c, &err));
 	CHECK_OK(store_commit(s, &err));
 	rows = list_of(s, "default", 5, 5, STORE_BY_TAG);
-	CHECK_INT(rows.n, STORE_USAGE_TAGS + 2);
+	CHECK_INT(rows.n, STORE_USAGE_VALUES + 2);
 	CHECK_STR(rows.v[0].value, STORE_TAG_OTHER);
 	CHECK_INT(rows.v[0].use.cost_nano, 50);
 	CHECK_STR(rows.v[1].value, "t3");
@@ -223,13 +230,68 @@ TEST(rows_of_days_before_the_bound_are_retired_in_steps)
 
 		CHECK_OK(store_usage_charge(s, &c, &err));
 	}
-	CHECK_OK(store_usage_retire(s, 20, 15, &n, &err));
+	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err)); /* of five sums for each of 20 days */
+	CHECK_INT(n, 85);
+	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err));
 	CHECK_INT(n, 15);
-	CHECK_OK(store_usage_retire(s, 20, 15, &n, &err));
-	CHECK_INT(n, 5);
+	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err));
+	CHECK_INT(n, 0);
 	rows = list_of(s, NULL, 0, 40, STORE_BY_DAY);
 	CHECK_INT(rows.n, 10);
 	store_usage_rows_fini(&rows);
+}
+
+TEST(the_sweep_of_old_rows_retires_sums_after_400_days)
+{
+	struct store_history h = { .now_ns = INT64_C(86400000000000) * 1000 };
+	struct store_usage_rows rows;
+	int rc;
+
+	STORE(s, dir);
+	for (int32_t day = 590; day < 610; day++) {
+		struct store_charge c = charge_of(day, "default", "", 1);
+
+		CHECK_OK(store_usage_charge(s, &c, &err));
+	}
+	while ((rc = store_history_step(s, &h, &err)) > 0)
+		;
+	CHECK_INT(rc, 0);
+	rows = list_of(s, NULL, 0, 1000, STORE_BY_KEY);
+	CHECK_INT(rows.v[0].use.runs, 10);
+	store_usage_rows_fini(&rows);
+}
+
+TEST(records_of_a_team_are_kept_for_the_time_of_its_plan)
+{
+	struct store_history h = { .now_ns = 100000, .keep_ns = 50000, .keep_of = keep_of_team };
+	struct store_run got;
+	int rc;
+
+	STORE(s, dir);
+	for (unsigned i = 0; i < 3; i++) {
+		struct store_run r = { .started_ns = 1, .ended_ns = 60000, .cause = "exit" };
+
+		snprintf(r.id, sizeof(r.id), "%s", id_of(i));
+		snprintf(r.box, sizeof(r.box), "%s", id_of(9));
+		snprintf(r.team, sizeof(r.team), "%s",
+			 i == 0   ? "default"
+			 : i == 1 ? "short"
+				  : "long");
+		CHECK_OK(store_run_begin(s, &r, &err));
+		CHECK_OK(store_run_end(s, &r, &err));
+	}
+	while ((rc = store_history_step(s, &h, &err)) > 0)
+		;
+	CHECK_INT(rc, 0);
+	CHECK_INT(h.runs, 1);
+	CHECK_ERR(store_run_get(s, id_of(1), &got, &err), ERR_NOT_FOUND);
+	h = (struct store_history){ .now_ns = 200000, .keep_ns = 50000, .keep_of = keep_of_team };
+	while ((rc = store_history_step(s, &h, &err)) > 0)
+		;
+	CHECK_INT(h.runs, 1);
+	CHECK_ERR(store_run_get(s, id_of(0), &got, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_run_get(s, id_of(2), &got, &err)); /* without limit */
+	store_run_fini(&got);
 }
 
 TEST(a_notice_about_a_budget_is_new_once_in_its_period)

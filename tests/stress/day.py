@@ -1,0 +1,234 @@
+#!/usr/bin/python3
+"""day.py RUNS - the load of a day, compressed: see day.sh, which starts the daemon.
+
+Clients of 20 teams run programs in boxes of their own, in boxes that stay, and in batches. Every 2 to 4 seconds the
+server or the keeper is killed with SIGKILL. A request that is cut is not repeated: a program either has a record with
+its cost, and then the usage of its team contains it once, or it has none.
+
+DAY_SEED, DAY_CLIENTS (6). Prints what was done; exits 1 if one sum differs."""
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from decimal import Decimal
+
+RUNS = int(sys.argv[1])
+TEAMS = 20
+CLIENTS = int(os.environ.get("DAY_CLIENTS", "6"))
+SEED = int(os.environ.get("DAY_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+URL = urllib.parse.urlparse(os.environ["url"])
+OPERATOR = os.environ["key"]
+SUPERVISOR = int(os.environ["DAY_SUPERVISOR"])
+WAIT_S = 180  # until the last program has ended
+
+lock = threading.Lock()
+stop = threading.Event()
+counts = {}
+taken = 0
+
+
+def count(what, n=1):
+    with lock:
+        counts[what] = counts.get(what, 0) + n
+
+
+class Cut(Exception):
+    """the connection ended before the answer was complete"""
+
+
+def ask(key, method, path, body=None, content="application/json"):
+    c = http.client.HTTPConnection(URL.hostname, URL.port, timeout=60)
+    try:
+        c.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body),
+                  {"X-API-Key": key, "Content-Type": content})
+        r = c.getresponse()
+        text = r.read().decode()
+        return r.status, text if content != "application/json" else json.loads(text) if text else {}
+    except (OSError, http.client.HTTPException, ValueError) as e:
+        raise Cut(str(e))
+    finally:
+        c.close()
+
+
+def sure(key, method, path, body=None):
+    """the same, repeated until the daemon answers with success"""
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            status, doc = ask(key, method, path, body)
+            if status < 300:
+                return doc
+            last = "%d %s" % (status, doc)
+        except Cut as e:
+            last = str(e)
+        if time.monotonic() > until:
+            raise SystemExit("%s %s: no success within %d s: %s" % (method, path, WAIT_S, last))
+        time.sleep(0.1)
+
+
+class Team:
+    def __init__(self, number):
+        self.name = "team%02d" % number
+        sure(OPERATOR, "PUT", "/v1/teams/" + self.name, {})
+        self.key = sure(OPERATOR, "POST", "/v1/keys", {"name": "day", "role": "owner", "team": self.name})["key"]
+        self.box = None
+
+    def exec_in_box(self, tag):
+        if not self.box:
+            self.box = ask(self.key, "POST", "/v1/boxes", {"lifetime_ms": 7200000})[1].get("id")
+        status, _ = ask(self.key, "POST", "/v1/boxes/%s/execs" % self.box, {"command": "true", "tag": tag})
+        if status in (404, 409):
+            self.box = None
+        return status
+
+    def batch(self):
+        items = '{"command":"true"}\n' * 5
+        return ask(self.key, "POST", "/v1/batch?record=true", items, "application/x-ndjson")[0]
+
+    def all_of(self, path):
+        rows, after = [], ""
+        while True:
+            page = sure(self.key, "GET", path + "&limit=1000" + after)
+            rows += page["items"]
+            if not page["next"]:
+                return rows
+            after = "&after=" + urllib.parse.quote(page["next"])
+
+
+def work(teams, seed):
+    global taken
+    rand = random.Random(seed)
+    while True:
+        with lock:
+            if taken >= RUNS:
+                return
+            n = taken
+            taken += 1
+        team = teams[n % TEAMS]
+        tag = "tag%d" % rand.randrange(30)
+        try:
+            if n % 50 == 49:
+                status = team.batch()
+                count("batches")
+            elif rand.random() < 0.3:
+                status = team.exec_in_box(tag)
+            else:
+                status = ask(team.key, "POST", "/v1/run", {"command": "true", "tag": tag})[0]
+            count("answers" if status < 300 else "refusals")
+        except Cut:
+            count("cut")
+
+
+def child(name):
+    found = subprocess.run(["pgrep", "-P", str(SUPERVISOR), "-x", name], capture_output=True, text=True).stdout.split()
+    return int(found[0]) if found else 0
+
+
+def keeper():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        s.connect(os.environ["ATOLL_RUN"] + "/keeper.sock")
+        return int.from_bytes(s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
+    except OSError:
+        return 0
+    finally:
+        s.close()
+
+
+def kill(seed):
+    rand = random.Random(seed)
+    while not stop.wait(2 + 2 * rand.random()):
+        what = rand.choice(("server", "server", "keeper"))
+        pid = child("atoll-server") if what == "server" else keeper()
+        if not pid:
+            continue
+        try:
+            os.kill(pid, signal.SIGKILL)
+            count("kills of the " + what)
+        except ProcessLookupError:
+            pass
+
+
+def nano(cost):
+    return int(Decimal(cost["amount"]) * 10**9)
+
+
+def sums(rows):
+    """runs, and cost in 10^-9, CPU and memory in base units"""
+    rows = [r for r in rows if "cost" in r]
+    return (sum(r.get("runs", 1) for r in rows), sum(nano(r["cost"]) for r in rows),
+            sum(r["usage"]["cpu_us"] for r in rows), sum(r["usage"]["memory_mib_ms"] for r in rows))
+
+
+def settle(team):
+    until = time.monotonic() + WAIT_S
+    while time.monotonic() < until:
+        running = team.all_of("/v1/runs?running=1")
+        batches = [b for b in team.all_of("/v1/batch?") if not b.get("ended")]
+        if not running and not batches:
+            break
+        time.sleep(0.2)
+    else:
+        raise SystemExit("%s: %d programs and %d batches have not ended" % (team.name, len(running), len(batches)))
+    for box in team.all_of("/v1/boxes?state=running"):
+        ask(team.key, "DELETE", "/v1/boxes/" + box["id"])
+    while team.all_of("/v1/boxes?state=running") and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def compare(team, report):
+    """sentences about what differs"""
+    records = team.all_of("/v1/runs?")
+    by_tag = sure(team.key, "GET", "/v1/usage?by=tag")
+    of_runs = [r for r in by_tag["items"] if r["value"] != "(box)"]
+    count("records", len(records))
+    count("records without a cost, whose end this load has cut", sum("cost" not in r for r in records))
+    if sums(records) != sums(of_runs):
+        yield "%s: records are %s, usage is %s (runs, cost, CPU, memory)" % (team.name, sums(records), sums(of_runs))
+    whole = sum(nano(r["cost"]) for r in by_tag["items"])
+    parts = sum(nano(r["cost"]) for r in team.all_of("/v1/boxes?state=all") + team.all_of("/v1/batch?"))
+    if whole != parts:
+        yield "%s: usage is %d, boxes and batches are %d" % (team.name, whole, parts)
+    mine = [r for r in report["items"] if r["value"] == team.name]
+    if whole != sum(nano(r["cost"]) for r in mine):
+        yield "%s: usage is %d, the report of all teams has %s" % (team.name, whole, mine)
+    count("cost, in 10^-9", whole)
+
+
+def main():
+    print("# seed %d, %d runs, %d teams, %d clients" % (SEED, RUNS, TEAMS, CLIENTS), flush=True)
+    teams = [Team(i) for i in range(TEAMS)]
+    began = time.monotonic()
+    killer = threading.Thread(target=kill, args=(SEED,), daemon=True)
+    clients = [threading.Thread(target=work, args=(teams, SEED + i)) for i in range(CLIENTS)]
+    killer.start()
+    for c in clients:
+        c.start()
+    for c in clients:
+        c.join()
+    seconds = time.monotonic() - began
+    stop.set()
+    killer.join()
+    for team in teams:
+        settle(team)
+    report = sure(OPERATOR, "GET", "/v1/usage?by=team")
+    differences = [text for team in teams for text in compare(team, report)]
+    for what in sorted(counts):
+        print("# %s: %d" % (what, counts[what]))
+    print("# %.0f s, %.0f runs per second" % (seconds, RUNS / seconds))
+    for text in differences:
+        print("# " + text)
+    print("%s 1 - usage of %d teams equals their records, boxes and batches" % ("not ok" if differences else "ok", TEAMS))
+    print("1..1")
+    sys.exit(1 if differences else 0)
+
+
+main()
