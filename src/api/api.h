@@ -105,6 +105,7 @@ struct api {
 	struct webhook_runner *webhooks; /* webhook/runner.h */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct builds *builds; /* template/build.h */
+	struct schedule_runs *schedules; /* v1ops/schedule_runs.h */
 	struct wire_info about; /* the figures of the keeper ... */
 	uint64_t about_ms;       /* ... and when it reported them; 0: never */
 	struct call *calls; /* all requests in progress */
@@ -230,6 +231,9 @@ struct api_surface {
 	unsigned nroutes;
 	void (*document)(json_t *paths); /* adds paths that are not in the table; may be NULL */
 };
+/* For internal_call.h: a call of a route of /v1 that exists, without a connection. */
+struct call *call_internal(struct api *a, struct http_req *r, const struct principal *who,
+			   const struct api_format *format);
 /* Route -> principal -> role -> quota -> query -> body -> handler of the row. */
 void call_serve(struct call *c, struct api_table *t);
 

@@ -23,7 +23,7 @@ static const char *call_doc(const struct call *c)
 		{ "tools", "/docs/agents.md" },       { "batch", "/docs/batch.md" },
 		{ "cells", "/docs/languages.md" },    { "packages", "/docs/packages.md" },
 		{ "pipelines", "/docs/pipeline.md" }, { "streams", "/docs/socket.md" },
-		{ "secrets", "/docs/secrets.md" },
+		{ "secrets", "/docs/secrets.md" },    { "schedules", "/docs/operations.md" },
 	};
 	const char *group = c && c->row ? c->row->group : NULL;
 

@@ -49,6 +49,7 @@ struct batch_figures {
 struct batch_figures batches_figures(const struct batches *a);
 
 struct batch_options {
+	const char *id; /* NULL, or the id that it gets */
 	struct batch_item_defaults defaults;
 	unsigned jobs; /* parallel items of this batch; 0: as many as allowed */
 	int record;    /* a row of `runs` for each program, too */

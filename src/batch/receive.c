@@ -20,7 +20,9 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	if (a->conf.team_bytes && used >= a->conf.team_bytes)
 		return err_set(e, ERR_LIMIT, "the batches of team %.64s have %llu bytes already",
 			       team, (unsigned long long)used);
-	if (id_new(row.id, e) < 0)
+	if (o->id)
+		snprintf(row.id, sizeof(row.id), "%s", o->id);
+	else if (id_new(row.id, e) < 0)
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
@@ -32,6 +34,7 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	json_decref(doc);
 	b = batch_enter(a, &row);
 	b->options = *o;
+	b->options.id = NULL; /* borrowed for the call */
 	if (spool_make(&b->spool, a->folder, b->row.id, e) < 0 ||
 	    store_batch_insert(a->fleet->store, &b->row, e) < 0) {
 		a->live--;

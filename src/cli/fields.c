@@ -77,3 +77,91 @@ int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigne
 		json_object_set_new(doc, "on_timeout", json_string("keep"));
 	return 0;
 }
+
+int fields_volumes(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		const char *text = a->given[i].text, *colon, *end;
+		char shown[SHOWN];
+
+		if (a->given[i].flag != flag)
+			continue;
+		colon = strchr(text, ':');
+		end = colon ? colon + strlen(colon) : NULL;
+		if (colon && end - colon > 3 && !strcmp(end - 3, ":ro"))
+			end -= 3;
+		if (!colon || colon == text || colon + 1 >= end || colon[1] != '/' ||
+		    json_array_append_new(all, json_pack("{s:s%, s:s%, s:b}", "name", text,
+							 (size_t)(colon - text), "path", colon + 1,
+							 (size_t)(end - colon - 1), "read_only",
+							 *end != 0)) < 0) {
+			json_decref(all);
+			return api_client_usage(r,
+						"--volume: '%s' is not NAME:/PATH or NAME:/PATH:ro",
+						cli_error_shown(text, shown));
+		}
+	}
+	if (json_array_size(all))
+		json_object_set(doc, "volumes", all);
+	json_decref(all);
+	return 0;
+}
+
+/* NAME, NAME=VAR: a variable. NAME:file, NAME:file:PATH: a file. NAME@HOST,HOST, NAME=VAR@HOST: a placeholder
+ * for these hosts. */
+static json_t *fields_secret(const char *text)
+{
+	size_t name = strcspn(text, "=:@");
+	json_t *one = json_pack("{s:s%}", "name", text, name), *hosts;
+	const char *rest = text + name;
+
+	if (*rest == '=') {
+		size_t n = strcspn(rest + 1, ":@");
+
+		json_object_set_new(one, "variable", json_stringn(rest + 1, n));
+		rest += 1 + n;
+	}
+	if (*rest == '@') {
+		hosts = json_array();
+		for (const char *at = rest + 1; at;
+		     at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+			json_array_append_new(hosts, json_stringn(at, strcspn(at, ",")));
+		json_object_set_new(one, "hosts", hosts);
+		json_object_set_new(one, "as", json_string("placeholder"));
+	} else if (!strcmp(rest, ":file") || !strncmp(rest, ":file:", 6)) {
+		json_object_set_new(one, "as", json_string("file"));
+		if (rest[5])
+			json_object_set_new(one, "path", json_string(rest + 6));
+	} else if (*rest) {
+		json_decref(one);
+		return NULL;
+	}
+	return one;
+}
+
+int fields_secrets(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < a->ngiven; i++) {
+		json_t *one;
+		char shown[SHOWN];
+
+		if (a->given[i].flag != flag)
+			continue;
+		one = fields_secret(a->given[i].text);
+		if (!one || json_array_append_new(all, one) < 0) {
+			json_decref(all);
+			return api_client_usage(
+				r,
+				"--secret: '%s' is not NAME[=VAR], NAME:file[:PATH] or NAME[=VAR]@HOST",
+				cli_error_shown(a->given[i].text, shown));
+		}
+	}
+	if (json_array_size(all))
+		json_object_set(doc, "secrets", all);
+	json_decref(all);
+	return 0;
+}

@@ -1,4 +1,4 @@
-/* fields.h - flags of a box as members of a request: for `new` and `set`. */
+/* fields.h - flags of a box as members of a request: for `new`, `set` and `schedule`. */
 #pragma once
 #include "cli/api_client.h"
 
@@ -26,6 +26,17 @@
 		"meta", 0, FLAG_WORDS, "KEY=VALUE", "metadata to search for; may be repeated"      \
 	}
 
+#define FIELD_FLAG_VOLUME                                                                          \
+	{                                                                                          \
+		"volume", 0, FLAG_WORDS, "NAME:PATH[:ro]",                                         \
+			"mount a volume at this path; may be repeated"                             \
+	}
+#define FIELD_FLAG_SECRET                                                                          \
+	{                                                                                          \
+		"secret", 0, FLAG_WORDS, "NAME[=VAR][:file[:PATH]|@HOST,...]",                     \
+			"give a secret to the box; may be repeated"                                \
+	}
+
 /* Each adds a member if the flag was given. Those with a status return 0 or r->status. */
 void fields_number(json_t *doc, const struct args *a, unsigned flag, const char *key);
 void fields_text(json_t *doc, const struct args *a, unsigned flag, const char *key);
@@ -37,3 +48,10 @@ must_check int fields_on_timeout(struct api_client *r, json_t *doc, const struct
 /* retention_ms; and on_timeout, unless that flag was given. */
 must_check int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 			   unsigned on_timeout);
+/* NAME:PATH[:ro] as often as given. */
+must_check int fields_volumes(struct api_client *r, json_t *doc, const struct args *a,
+			      unsigned flag);
+/* NAME, NAME=VAR: a variable. NAME:file, NAME:file:PATH: a file. NAME@HOST,HOST, NAME=VAR@HOST: a
+ * placeholder for these hosts. */
+must_check int fields_secrets(struct api_client *r, json_t *doc, const struct args *a,
+			      unsigned flag);

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 #define COMMAND_TABLE(CLIENT, DAEMON) \
-	CLIENT(run) CLIENT(batch) CLIENT(pipeline) CLIENT(agent) CLIENT(exec) CLIENT(shell) CLIENT(repl) \
+	CLIENT(run) CLIENT(batch) CLIENT(pipeline) CLIENT(schedule) CLIENT(agent) CLIENT(exec) CLIENT(shell) CLIENT(repl) \
 	CLIENT(attach) CLIENT(ps) CLIENT(kill) CLIENT(wait) \
 	CLIENT(new) CLIENT(ls) CLIENT(show) CLIENT(rename) CLIENT(set) CLIENT(env) CLIENT(link) CLIENT(db) CLIENT(port) CLIENT(open) CLIENT(forward) CLIENT(rm) \
 	CLIENT(prune) CLIENT(pause) CLIENT(resume) CLIENT(snapshot) CLIENT(volume) CLIENT(secret) CLIENT(net) CLIENT(packages) DAEMON(template) \

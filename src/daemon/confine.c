@@ -5,6 +5,7 @@
 #include "daemon/confine.h"
 #include "base/cleanup.h"
 #include "jail/landlock.h"
+#include "schedule/zone.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -31,7 +32,8 @@ const struct confine_step confine_steps[] = {
 	{ "openat open newfstatat fstat stat lstat statx access faccessat faccessat2 unlink unlinkat "
 	  "ftruncate fsync fdatasync fallocate fchmod fchown readlink readlinkat getcwd mkdir mkdirat "
 	  "geteuid getuid getegid getgid fcntl flock umask rename renameat renameat2 fstatfs",
-	  "SQLite, in the one folder that landlock leaves; fstatfs: free space of that folder" },
+	  "SQLite, in the one folder that landlock leaves; fstatfs: free space of that folder; and reading "
+	  "time zones" },
 	{ "futex set_robust_list rseq clone sched_yield sched_getaffinity gettid getpid exit "
 	  "exit_group tgkill restart_syscall set_tid_address",
 	  "its checkpoint thread (clone: CLONE_THREAD only), and its end" },
@@ -161,7 +163,7 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 					"every folder above it must let others through (chmod o+x)")
 			       : -1;
 	}
-	if (landlock_confine(folder, e) < 0)
+	if (landlock_confine(folder, ZONE_FOLDER, e) < 0)
 		return err_in(e, "server");
 	return load_filter(confine_steps, confine_nsteps, e) < 0 ? err_in(e, "server") : 0;
 }
@@ -174,7 +176,7 @@ static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, uns
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "no new privileges");
-	return landlock_confine(NULL, e) < 0 ? -1 : load_filter(rows, nrows, e);
+	return landlock_confine(NULL, NULL, e) < 0 ? -1 : load_filter(rows, nrows, e);
 }
 
 int confine_enter_egress(uid_t uid, gid_t gid, struct err *e)

@@ -43,6 +43,7 @@
 #include "tools/tool.h"
 #include "v1/ui.h"
 #include "webhook/runner.h"
+#include "v1ops/schedule_runs.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -146,10 +147,12 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
 		fleet_set_sole_server(&x->api.fleet, 0);
 		pipelines_alone(x->api.pipelines);
+		schedule_runs_alone(x->api.schedules);
 	} else if (f->type == WIRE_DONE) {
 		fleet_set_sole_server(&x->api.fleet, !timer_pending(&x->drain));
 		batches_alone(x->api.batches);
 		pipelines_alone(x->api.pipelines);
+		schedule_runs_alone(x->api.schedules);
 		builds_restore(x->api.builds);
 		agents_set_sole_server(&x->api);
 	}
@@ -164,6 +167,7 @@ static void begin_drain(struct server *x)
 	fleet_set_sole_server(&x->api.fleet, 0);
 	pipelines_alone(x->api.pipelines);
 	webhook_runner_stop(x->api.webhooks);
+	schedule_runs_alone(x->api.schedules);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -244,6 +248,7 @@ static void all_restored(struct fleet *f)
 		}
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
+	schedule_runs_alone(x->api.schedules);
 	builds_restore(x->api.builds);
 	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);

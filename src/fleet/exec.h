@@ -25,6 +25,7 @@ struct exec_spec {                            /* borrowed for the call */
 	const char *const *usual;             /* default variables, which both override; NULL:
 					       * box_default_env */
 	const char *cwd;
+	const char *id; /* NULL, or the id that it gets */
 	const char *tag;
 	enum store_run_kind kind;
 	uint32_t wall_ms;

@@ -278,7 +278,10 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		return err_set(e, ERR_LIMIT, "box %s already runs %d programs, the maximum",
 			       b->row.id, EXECS_PER_BOX);
 	trace_child(&trace, trace_current());
-	if (id_new(id, e) < 0 || merge_env(b, want->usual, want->env, &trace, &pool, &env, e) < 0)
+	if (want->id)
+		snprintf(id, sizeof(id), "%s", want->id);
+	if ((!want->id && id_new(id, e) < 0) ||
+	    merge_env(b, want->usual, want->env, &trace, &pool, &env, e) < 0)
 		return -1;
 	r = new_run(b, id, init_conn_new_ref(&b->line));
 	r->input_sure = 1;

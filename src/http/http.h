@@ -119,6 +119,12 @@ void http_drain(struct http_server *s);
 int http_drained(const struct http_server *s);
 void http_server_fini(struct http_server *s);
 
+/* ---- a request without a connection ----
+ * Made by the server itself. Its handler must not send bytes and not wait for a body; the texts stay
+ * valid until http_internal_free(), which calls on_over. */
+struct http_req *http_internal_new(struct http_server *s, const char *method, const char *path);
+void http_internal_free(struct http_req *r);
+
 /* ---- asking a request ---- */
 /* 1: the client of a unix socket had this group, as its own or as a further one, when it connected. */
 int http_peer_in_group(const struct http_req *r, uint32_t gid);

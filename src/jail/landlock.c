@@ -130,7 +130,7 @@ int landlock_apply(int abi, int layer, int alone, struct err *e)
 	return 0;
 }
 
-int landlock_confine(const char *folder, struct err *e)
+int landlock_confine(const char *folder, const char *readable, struct err *e)
 {
 	int abi = landlock_abi();
 	const struct ruleset rs = ruleset_for(abi);
@@ -142,6 +142,8 @@ int landlock_confine(const char *folder, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "landlock ruleset of ABI %d", abi);
 	if (folder && add_path(fd, folder, (READ | WRITE) & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
+		return -1;
+	if (readable && add_path(fd, readable, READ & ~FS(EXECUTE) & rs.handled_fs, e) < 0)
 		return -1;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return err_sys(e, "enter the landlock domain");

@@ -14,9 +14,10 @@ int landlock_abi(void); /* 0: the kernel has none */
  * not in one domain, and must be able to signal each other. */
 must_check int landlock_apply(int abi, int layer, int alone, struct err *e);
 
-/* For a process of Atoll itself: nothing but this folder (NULL: nothing), and nothing in it is
- * executed. Succeeds where the kernel has no landlock. Needs no_new_privs. */
-must_check int landlock_confine(const char *folder, struct err *e);
+/* For a process of Atoll itself: nothing but this folder (NULL: nothing), of which nothing is executed,
+ * and `readable` (NULL: none), which is only read. Succeeds where the kernel has no landlock. Needs
+ * no_new_privs. */
+must_check int landlock_confine(const char *folder, const char *readable, struct err *e);
 
 struct landlock_row {
 	const char *path;   /* NULL: a scope, not a path */

@@ -466,7 +466,7 @@ static void set_title(struct store_pipeline *row, const char *task)
 
 int pipeline_start(struct pipelines *a, const char *team, const char *who, const json_t *task,
 		   int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
-		   char out_id[ID_LEN + 1], struct err *e)
+		   char id[ID_LEN + 1], struct err *e)
 {
 	struct store_pipeline row = { .created_ns = fleet_now_ns() };
 	struct pipeline *p;
@@ -479,7 +479,9 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	if (live_of(a, team) >= PIPELINES_LIVE_TEAM)
 		return err_set(e, ERR_LIMIT, "%d pipelines of this team are in progress already",
 			       PIPELINES_LIVE_TEAM);
-	if (id_new(row.id, e) < 0)
+	if (id[0])
+		memcpy(row.id, id, sizeof(row.id));
+	else if (id_new(row.id, e) < 0)
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
@@ -493,7 +495,7 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	if (done == 0) {
 		p->seq = 1;
 		pipeline_apply(p, "task", doc);
-		memcpy(out_id, row.id, sizeof(row.id));
+		memcpy(id, row.id, sizeof(row.id));
 		timer_set(&p->go, 0);
 	} else {
 		pipeline_leave(p);

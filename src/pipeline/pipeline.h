@@ -59,11 +59,11 @@ struct pipelines_figures { /* since this server started */
 const struct pipelines_figures *pipelines_figures(const struct pipelines *a);
 
 /* Creates a pipeline, stored before this returns; also: stored in the same transaction, or NULL.
- * task was checked. */
+ * task was checked. id: "", or the id that it gets; its id after the call. */
 must_check int pipeline_start(struct pipelines *a, const char *team, const char *who,
 			      const json_t *task,
 			      int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
-			      char out_id[ID_LEN + 1], struct err *e);
+			      char id[ID_LEN + 1], struct err *e);
 
 /* A watcher that is notified of new events. */
 struct pipeline_watch {

@@ -299,16 +299,16 @@ void schedules_look(struct schedules *a, const char *run)
 	schedules_arm(a);
 }
 
-void schedules_refused(struct schedules *a, const char *id, int64_t at_ns, uint32_t attempt,
+void schedules_refused(struct schedules *a, const struct store_tick *of, const char *run,
 		       const char *why)
 {
-	struct schedule *s = a->running ? schedules_find(a, id) : NULL;
+	struct schedule *s = a->running ? schedules_find(a, of->schedule) : NULL;
 	struct live_tick *t = s ? s->ticks : NULL;
 
-	if (!t || t->row.at_ns != at_ns || t->row.attempt != attempt ||
+	if (!t || t->row.at_ns != of->at_ns || t->row.attempt != of->attempt ||
 	    t->row.state == TICK_WAITING)
 		return;
-	tick_refused(s, t, why);
+	tick_refused(s, t, run, why);
 	schedule_step(s);
 	schedules_arm(a);
 }

@@ -27,19 +27,15 @@ enum schedule_found {
 	FOUND_SUCCEEDED,
 	FOUND_FAILED,
 };
-struct schedule_finding {
-	char run[ID_LEN + 1];
-	char detail[STORE_REASON + 1]; /* FOUND_FAILED: why */
-};
-
 struct schedule_runner {
 	void *ctx;
 	int64_t (*now_ns)(void *ctx); /* the wall clock */
-	/* Makes the request of attempt t->attempt. A refusal is reported with schedules_refused(), not
-	 * before this has returned; the rest shows find(). */
+	/* Starts t->run, an id that does not exist yet. A refusal is reported with schedules_refused(),
+	 * not before this has returned; find() shows the rest. */
 	void (*start)(void *ctx, const struct store_schedule *s, const struct store_tick *t);
+	/* What became of t->run. FOUND_FAILED: out_why has the reason. */
 	enum schedule_found (*find)(void *ctx, const struct store_schedule *s,
-				    const struct store_tick *t, struct schedule_finding *out);
+				    const struct store_tick *t, char out_why[STORE_REASON + 1]);
 	/* Ends what the tick started; find() shows when that has happened. */
 	void (*stop)(void *ctx, const struct store_schedule *s, const struct store_tick *t);
 	/* 0: the principal of the schedule may no longer start anything, and e is the reason. */
@@ -69,8 +65,9 @@ must_check int schedules_changed(struct schedules *a, const char *id, struct err
 /* Adds a tick for now. It obeys the overlap policy. */
 must_check int schedules_run_now(struct schedules *a, const char *id, struct store_tick *out,
 				 struct err *e);
-/* The request of a tick's attempt was refused. */
-void schedules_refused(struct schedules *a, const char *id, int64_t at_ns, uint32_t attempt,
+/* An attempt of a tick was refused, or failed before t->run existed. run: "", or the record that shows
+ * why. */
+void schedules_refused(struct schedules *a, const struct store_tick *t, const char *run,
 		       const char *why);
 /* Looks at the rows of what was started and has not ended; run NULL: of all ticks. */
 void schedules_look(struct schedules *a, const char *run);

@@ -58,7 +58,7 @@ int64_t tick_wake_ns(const struct schedule *s);
 struct live_tick *tick_append(struct schedule *s, const struct store_tick *row);
 /* Reads what became of a started tick. */
 void tick_look(struct schedule *s, struct live_tick *t, int after_restart);
-void tick_refused(struct schedule *s, struct live_tick *t, const char *why);
+void tick_refused(struct schedule *s, struct live_tick *t, const char *run, const char *why);
 must_check int tick_manual(struct schedule *s, int64_t now_ns, struct store_tick *out,
 			   struct err *e);
 void tick_stop_overdue(struct schedule *s, int64_t now_ns);

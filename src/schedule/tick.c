@@ -192,16 +192,17 @@ static void tick_failed(struct schedule *s, struct live_tick *t, const char *why
 	(void)!tick_put(s, t); /* after a crash the row is looked at again, with the same result */
 }
 
-void tick_refused(struct schedule *s, struct live_tick *t, const char *why)
+void tick_refused(struct schedule *s, struct live_tick *t, const char *run, const char *why)
 {
+	snprintf(t->row.run, sizeof(t->row.run), "%s", run);
 	tick_failed(s, t, why);
 }
 
 void tick_look(struct schedule *s, struct live_tick *t, int after_restart)
 {
-	struct schedule_finding f = { 0 };
+	char why[STORE_REASON + 1] = "";
 
-	switch (s->all->runner.find(s->all->runner.ctx, &s->row, &t->row, &f)) {
+	switch (s->all->runner.find(s->all->runner.ctx, &s->row, &t->row, why)) {
 	case FOUND_NOTHING:
 		if (t->row.state == TICK_RUNNING) {
 			tick_failed(s, t, "the record of what it started no longer exists");
@@ -212,19 +213,16 @@ void tick_look(struct schedule *s, struct live_tick *t, int after_restart)
 		}
 		break;
 	case FOUND_RUNNING:
-		if (t->row.state == TICK_RUNNING && !strcmp(t->row.run, f.run))
+		if (t->row.state == TICK_RUNNING)
 			break;
 		t->row.state = TICK_RUNNING;
-		memcpy(t->row.run, f.run, sizeof(f.run));
 		(void)!tick_put(s, t);
 		break;
 	case FOUND_SUCCEEDED:
-		memcpy(t->row.run, f.run, sizeof(f.run));
 		tick_finish(s, t, TICK_SUCCEEDED, "");
 		break;
 	case FOUND_FAILED:
-		memcpy(t->row.run, f.run, sizeof(f.run));
-		tick_failed(s, t, f.detail);
+		tick_failed(s, t, why);
 		break;
 	}
 }
@@ -240,13 +238,18 @@ static int tick_may_start(const struct schedule *s, const struct live_tick *t, i
 static void tick_claim(struct schedule *s, struct live_tick *t, int64_t now_ns)
 {
 	struct store_tick before = t->row;
+	struct err e;
 
 	t->row.state = TICK_STARTING;
 	t->row.attempt++;
 	t->row.due_ns = now_ns;
-	t->row.run[0] = 0;
 	if (!t->row.started_ns)
 		t->row.started_ns = now_ns;
+	if (id_new(t->row.run, &e) < 0) {
+		tick_store_failed(s, &e);
+		t->row = before;
+		return;
+	}
 	if (tick_put(s, t) < 0) {
 		t->row = before;
 		return;

@@ -89,7 +89,7 @@ struct store_tick {
 	int64_t due_ns; /* when the (next) attempt starts: with jitter, or after a retry's pause */
 	uint32_t attempt; /* the number of requests so far */
 	int64_t started_ns, ended_ns;
-	char run[ID_LEN + 1]; /* what it started: a run, batch or pipeline */
+	char run[ID_LEN + 1]; /* what it starts: a run, batch or pipeline */
 	uint64_t count;       /* missed: this many ticks, from at_ns on */
 	char detail[STORE_REASON + 1];
 };

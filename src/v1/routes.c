@@ -42,6 +42,7 @@
 #include "v1/v1.h"
 #include "v1ops/receipts.h"
 #include "v1ops/webhooks.h"
+#include "v1ops/schedules.h"
 #include "base/cleanup.h"
 
 #define STREAM .how = HTTP_BODY_STREAM
@@ -197,6 +198,17 @@ const struct api_route v1_routes[] = {
 
 	{ "GET", "/v1/events", NEED_VIEWER, events_list, "get the events of all boxes, as a page or a stream", .query = events_query, .group = "events" },
 	{ "GET", "/v1/boxes/{box}/events", NEED_VIEWER, events_box, "get the events of one box, as a page or a stream", .query = events_box_query, .group = "events", .scope = SCOPE_BOX },
+
+	{ "POST", "/v1/schedules", NEED_EDITOR, v1_schedules_create, "create a schedule: requests at fixed times", schedules_create_fields, .group = "schedules", .action = "schedule.create" },
+	{ "GET", "/v1/schedules", NEED_VIEWER, v1_schedules_list, "list schedules with their next times and last ticks, newest first", .query = schedules_list_query, .group = "schedules" },
+	{ "GET", "/v1/schedules/next", NEED_VIEWER, v1_schedules_next, "show the next times of a cron expression, and what it means in words", .query = schedules_next_query, .group = "schedules" },
+	{ "GET", "/v1/schedules/{schedule}", NEED_VIEWER, v1_schedules_show, "show a schedule, by id or name", .group = "schedules" },
+	{ "PATCH", "/v1/schedules/{schedule}", NEED_EDITOR, v1_schedules_patch, "change a schedule; it runs as the caller from then on", schedules_patch_fields, .group = "schedules", .action = "schedule.change" },
+	{ "DELETE", "/v1/schedules/{schedule}", NEED_EDITOR, v1_schedules_delete, "delete a schedule with its history; what it has started continues", .group = "schedules", .action = "schedule.delete" },
+	{ "POST", "/v1/schedules/{schedule}/pause", NEED_EDITOR, v1_schedules_pause, "start nothing more until it is resumed", .group = "schedules", .action = "schedule.pause" },
+	{ "POST", "/v1/schedules/{schedule}/resume", NEED_EDITOR, v1_schedules_resume, "continue a paused schedule, as the caller", .group = "schedules", .action = "schedule.resume" },
+	{ "POST", "/v1/schedules/{schedule}/run", NEED_EDITOR, v1_schedules_run, "start it now, besides its times", .group = "schedules", .action = "schedule.run" },
+	{ "GET", "/v1/schedules/{schedule}/ticks", NEED_VIEWER, v1_schedules_ticks, "list the ticks of a schedule with what became of them, newest first", .query = schedules_ticks_query, .group = "schedules" },
 
 	{ "GET", "/v1/boxes/{box}/stats", NEED_VIEWER, stats_show, "show the current resource usage of a box, once or every second", .query = stats_query, .group = "stats", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/stats/history", NEED_VIEWER, stats_history, "show the resource usage of a box over time, in steps of 10 s", .query = stats_history_query, .group = "stats", .scope = SCOPE_BOX },

@@ -9,6 +9,7 @@
 #include "v1box/host_sampler.h"
 #include "v1run/languages.h"
 #include "v1agent/pipelines.h"
+#include "v1ops/schedule_runs.h"
 #include "v1box/usage_sampler.h"
 
 static void v1_on_second(struct api *a)
@@ -33,6 +34,7 @@ int v1_init(struct api *a, struct err *e)
 		return -1;
 	if (pipelines_routes_init(a, e) < 0)
 		return -1;
+	a->schedules = schedule_runs_new(a);
 	figures_init(a);
 	return 0;
 }
@@ -43,6 +45,7 @@ void v1_fini(struct api *a)
 	languages_fini(a);
 	doctor_free(a->doctor);
 	free(a->rooms); /* empty: connections are closed */
+	schedule_runs_free(a->schedules);
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);
 	snapshots_fini(&a->fleet);

@@ -183,6 +183,42 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 	call_json(c, 202, doc);
 }
 
+/* 0: the task is rejected, and that was answered. */
+static int pipelines_check_task(struct call *c)
+{
+	struct err e;
+
+	if (task_check(c->body, &e) < 0) {
+		call_error(c, e.kind == ERR_LIMIT ? 413 : 400, "invalid", e.msg, NULL, NULL);
+		return 0;
+	}
+	if (json_is_true(json_object_get(c->body, "network"))) {
+		call_error(
+			c, 400, "invalid", "network: boxes of a pipeline have no network access",
+			NULL,
+			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
+		return 0;
+	}
+	return 1;
+}
+
+void pipelines_submit(struct call *c, const char *id)
+{
+	char own[ID_LEN + 1];
+	struct err e;
+
+	if (!pipelines_check_task(c))
+		return;
+	snprintf(own, sizeof(own), "%s", id);
+	if (pipeline_start(c->api->pipelines, c->who.team, c->who.id, c->body, NULL, NULL, own,
+			   &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	call_audit(c, "pipeline.create", own, "ok");
+	call_json(c, 202, pipelines_accepted(own, "running"));
+}
+
 void pipelines_post(struct call *c)
 {
 	char id[ID_LEN + 1] = "";
@@ -190,17 +226,8 @@ void pipelines_post(struct call *c)
 	enum idempotency_result go;
 	struct err e;
 
-	if (task_check(c->body, &e) < 0) {
-		call_error(c, e.kind == ERR_LIMIT ? 413 : 400, "invalid", e.msg, NULL, NULL);
+	if (!pipelines_check_task(c))
 		return;
-	}
-	if (json_is_true(json_object_get(c->body, "network"))) {
-		call_error(
-			c, 400, "invalid", "network: boxes of a pipeline have no network access",
-			NULL,
-			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
-		return;
-	}
 	go = idempotency_begin(c, &idem, id);
 	if (go == IDEM_ANSWERED)
 		return;

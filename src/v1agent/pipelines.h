@@ -8,6 +8,8 @@ extern const struct field pipelines_fields[], pipelines_post_query[], pipelines_
 	pipelines_replay_fields[], pipelines_unlearn_fields[], pipelines_policy_fields[];
 
 void pipelines_post(struct call *c);
+/* The task in c->body, for a caller that has chosen the id. Answers 202. */
+void pipelines_submit(struct call *c, const char *id);
 void pipelines_list(struct call *c);
 void pipelines_show(struct call *c);
 void pipelines_events(struct call *c);

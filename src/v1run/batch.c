@@ -49,7 +49,7 @@ enum { PIECE = 64 * 1024, PING_MS = 15000, ATTACHED_PING_MS = 1000 };
 	}
 
 const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
-static const struct field body_fields[] = {
+const struct field batch_body_fields[] = {
 	OPTION_FIELDS,
 	{ "items", FIELD_ANY, 1, 0, 0, "the list of items", NULL },
 	{ 0 },
@@ -349,23 +349,66 @@ static struct batch_reader *batch_receive(struct call *c)
 
 /* ---- the small form: {"items": [...]} ---- */
 
+static int batch_add_item(struct batch *b, const json_t *item, struct err *e)
+{
+	char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+	size_t n = text ? strlen(text) : 0;
+	int rc;
+
+	if (!text)
+		abort();
+	text[n] = '\n'; /* in place of its NUL */
+	rc = batch_add(b, text, n + 1, e);
+	free(text);
+	return rc;
+}
+
 static void add_items(struct call *c, struct batch_reader *r)
 {
 	const json_t *items = json_object_get(c->body, "items");
 	struct err e;
 
 	batch_begin(r);
-	for (size_t i = 0; i < json_array_size(items) && c->state; i++) {
-		char *text = json_dumps(json_array_get(items, i), JSON_COMPACT | JSON_ENCODE_ANY);
-		size_t n = text ? strlen(text) : 0;
-
-		if (!text)
-			abort();
-		text[n] = '\n'; /* in place of its NUL */
-		if (batch_add(r->watch.batch, text, n + 1, &e) < 0)
+	for (size_t i = 0; i < json_array_size(items) && c->state; i++)
+		if (batch_add_item(r->watch.batch, json_array_get(items, i), &e) < 0)
 			batch_refuse(r, &e);
-		free(text);
+}
+
+static void batch_unread(struct batch_watch *w)
+{
+	(void)w;
+}
+
+void batch_submit(struct call *c, const char *id)
+{
+	const json_t *items = json_object_get(c->body, "items");
+	struct batch_watch w = { .news = batch_unread };
+	struct batch_options o;
+	struct err e;
+	int rc = 0;
+
+	if (!json_is_array(items)) {
+		call_error(c, 400, "invalid", "items: must be a list", NULL, NULL);
+		return;
 	}
+	read_options(c, &o);
+	o.id = id;
+	o.attached = 0;
+	if (batch_new(c->api->batches, c->who.team, c->who.id, &o, &w, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	call_audit(c, "batch.create", id, "ok");
+	for (size_t i = 0; i < json_array_size(items) && rc == 0; i++)
+		rc = batch_add_item(w.batch, json_array_get(items, i), &e);
+	if (rc < 0) {
+		batch_cancel(w.batch);
+		call_fail(c, &e);
+	} else {
+		batch_received(w.batch, 1);
+		call_json(c, 202, json_pack("{s:s}", "id", id));
+	}
+	batch_unwatch(&w);
 }
 
 static void json_arrived(struct http_req *q)
@@ -379,14 +422,14 @@ static void json_arrived(struct http_req *q)
 		call_fail(c, &e);
 		return;
 	}
-	if (fields_check(c->body, body_fields, "", &e) < 0 ||
+	if (fields_check(c->body, batch_body_fields, "", &e) < 0 ||
 	    (!json_is_array(json_object_get(c->body, "items")) &&
 	     err_set(&e, ERR_INVALID, "items: must be a list") < 0)) {
 		call_error(c, 400, "invalid", e.msg, NULL,
 			   "or send one item per line: application/x-ndjson");
 		return;
 	}
-	fields_prune(c->body, body_fields);
+	fields_prune(c->body, batch_body_fields);
 	r = batch_receive(c);
 	if (!r)
 		return;

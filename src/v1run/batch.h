@@ -3,9 +3,12 @@
 #include "api/api.h"
 
 extern const struct field batch_query[], batch_list_query[], batch_results_query[],
-	batch_delete_query[];
+	batch_delete_query[], batch_body_fields[];
 
 void batch_post(struct call *c);
+/* The batch in c->body, checked with batch_body_fields, for a caller that has chosen the id and does not
+ * read the results. Answers 202. */
+void batch_submit(struct call *c, const char *id);
 void batch_list(struct call *c);
 void batch_show(struct call *c);
 void batch_results_get(struct call *c);

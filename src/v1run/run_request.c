@@ -253,6 +253,7 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 	w->reader.own.post.fd = -1;
 	w->reuse.done = run_request_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	snprintf(w->run_id, sizeof(w->run_id), "%s", want->run_id ? want->run_id : "");
 	w->plan.layered = b && b->nlayers;
 	if (run_request_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		if (e.kind == ERR_LIMIT)

@@ -35,6 +35,7 @@ struct run_request_spec { /* borrowed for the call */
 		*surface;      /* NULL: answer with the record as JSON, or with events if c accepts
 			        * them */
 	const char *replay_of; /* NULL, or the run that this one repeats */
+	const char *run_id;    /* NULL, or the id that the program itself gets */
 	const int *
 		kill_on_close; /* may be NULL; if it is not 0 when the client disconnects, its program is
 		        * killed */

@@ -25,6 +25,7 @@ struct run_request {
 	json_t *request; /* the request that is stored for a replay; NULL: no replay possible */
 	json_t *inputs;  /* hashes of a request that is too large for that; else NULL */
 	char replay_of[ID_LEN + 1];
+	char run_id[ID_LEN + 1]; /* of the last step; "": a new one */
 	struct run_request_plan plan;
 	unsigned at; /* index of the present step */
 

@@ -94,6 +94,7 @@ const struct field run_request_fields[] = {
 	{ "secrets", FIELD_ANY, 0, 0, 0, "secrets of the team for the box: [{name, as, variable, path, hosts, in}]", NULL },
 	{ "hermetic", FIELD_BOOL, 0, 0, 0, "the result depends on the request alone: no network, secrets or install; fixed random start values", NULL },
 	{ "reuse", FIELD_BOOL, 0, 0, 0, "with hermetic: answer with the result of an earlier identical run of the team, if there is one", NULL },
+	{ "volumes", FIELD_ANY, 0, 0, 0, "volumes to mount, at most 4: [{name, path, read_only}]", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages: a list for the package manager of the language, or {\"pip\": [...]}; false: none", NULL },
 	{ 0 },
 	/* clang-format on */

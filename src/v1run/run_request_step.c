@@ -252,6 +252,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.argv = s->argv,
 		.env = w->plan.env,
 		.cwd = w->plan.cwd,
+		.id = last && w->run_id[0] ? w->run_id : NULL,
 		.tag = last ? tag : NULL,
 		.kind = last && w->plan.pty ? STORE_RUN_PTY
 			: w->own_box        ? STORE_RUN_ONCE

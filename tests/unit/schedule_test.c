@@ -15,7 +15,6 @@ struct played_run {
 	char schedule[ID_LEN + 1];
 	int64_t at_ns, end_ns;
 	uint32_t attempt;
-	unsigned number;
 	int fails, stopped;
 };
 enum { BUCKETS = 65536 };
@@ -70,7 +69,7 @@ static void world_start(void *ctx, const struct store_schedule *s, const struct 
 	r->at_ns = t->at_ns;
 	r->attempt = t->attempt;
 	r->end_ns = world.now + world.lasts_ns;
-	r->number = ++world.nruns;
+	world.nruns++;
 	if (world.fails) {
 		world.fails--;
 		r->fails = 1;
@@ -81,16 +80,15 @@ static void world_start(void *ctx, const struct store_schedule *s, const struct 
 }
 
 static enum schedule_found world_result(void *ctx, const struct store_schedule *s,
-					const struct store_tick *t, struct schedule_finding *out)
+					const struct store_tick *t, char out_why[STORE_REASON + 1])
 {
 	const struct played_run *r = world_find(s->id, t->at_ns, t->attempt);
 
 	(void)ctx;
 	if (!r)
 		return FOUND_NOTHING;
-	snprintf(out->run, sizeof(out->run), "run%u", r->number);
 	if (r->stopped || (r->fails && world.now >= r->end_ns)) {
-		snprintf(out->detail, sizeof(out->detail), "exit status 1");
+		snprintf(out_why, STORE_REASON + 1, "exit status 1");
 		return FOUND_FAILED;
 	}
 	return world.now < r->end_ns ? FOUND_RUNNING : FOUND_SUCCEEDED;
@@ -487,9 +485,12 @@ TEST(a_refused_request_is_a_failed_tick)
 	ENGINE(a, s);
 	world.now = at_utc(2026, 5, 1, 11, 0);
 	schedules_advance(a);
-	schedules_refused(a, id_of(1), world.now, 7, "of another attempt");
+	CHECK_OK(store_tick_get(s, id_of(1), world.now, &t, &err));
+	t.attempt = 7;
+	schedules_refused(a, &t, "", "of another attempt");
 	CHECK_STR(history(s, 1), "starting");
-	schedules_refused(a, id_of(1), world.now, 1, "too many executions today");
+	t.attempt = 1;
+	schedules_refused(a, &t, "", "too many executions today");
 	CHECK_OK(store_tick_get(s, id_of(1), world.now, &t, &err));
 	CHECK_STR(store_tick_state_name(t.state), "failed");
 	CHECK_STR(t.detail, "too many executions today");
