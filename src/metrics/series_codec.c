@@ -216,7 +216,7 @@ int series_decode(const void *data, size_t n, const char *only,
 		len = series_get_number(&r);
 		body.at = series_get_bytes(&r, len);
 		body.bad = r.bad || x.type > METRIC_HISTOGRAM || x.nlabels > METRIC_LABELS;
-		body.end = body.at + (r.bad ? 0 : len);
+		body.end = r.bad ? body.at : body.at + len;
 		while (!body.bad && (!only || !strcmp(only, x.name)) && body.at < body.end) {
 			for (unsigned i = 0; i < x.nlabels; i++)
 				series_get_text(&body, x.labels[i], sizeof(x.labels[i]));

@@ -146,6 +146,7 @@ TEST(the_example_has_every_setting_with_its_default)
 	CHECK_INT(config_load(&defaults, &src, &e), 0);
 	text = example_uncommented();
 	put(ONE, text);
+	config_fini(&c);
 	CHECK_INT(config_load(&c, &src, &e), 0);
 	CHECK_INT(defaults.nplans, 0);
 	CHECK_INT(c.nplans, 1);
