@@ -5,6 +5,7 @@
  * The box is deleted when the program has ended, however it did. If this process is killed, the box
  * ends with its lifetime. */
 #include "cli/run_remote.h"
+#include "cli/build_follow.h"
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/below.h"
@@ -389,9 +390,13 @@ int run_remote(const struct cli *cli, const struct args *a, const struct options
 			folder = open(opt->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		status = folder < 0 ? remote_fail_path(&r, "--out: open the folder", opt->out) : 0;
 	}
-	if (!status &&
-	    !(box = api_client_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in))))
-		status = r.status;
+	if (!status) {
+		box = api_client_json(&r, "POST", "/v1/boxes", remote_describe_box(opt, a, in));
+		if (!box && build_follow_first(&r, opt->built) == 0)
+			box = api_client_json(&r, "POST", "/v1/boxes",
+					      remote_describe_box(opt, a, in));
+		status = box ? 0 : r.status;
+	}
 	if (!status) {
 		status = in_box(&r, box, opt, in, argv, compiler, folder);
 		path = api_client_path("/v1/boxes/%s", api_client_text(box, "id"));

@@ -483,12 +483,72 @@ int template_follow(struct api_client *r, const char *id)
 	return left ? 130 : WIFEXITED(how) ? WEXITSTATUS(how) : STATUS_FAILED;
 }
 
+/* The body for a box; the word of the command is the name. */
+static void template_of_box(struct template_job *j, const char *box)
+{
+	const char *name = args_text(j->a, TEMPLATE_NAME, j->a->nwords > 1 ? j->a->words[1] : NULL);
+
+	j->body = json_pack("{s:s, s:s*}", "from_box", box, "name", name);
+	template_options(j);
+}
+
+/* A box with the files of a snapshot, which ends with the command. */
+static json_t *template_snapshot_box(struct template_job *j, const char *snapshot)
+{
+	if (args_has(j->a, TEMPLATE_DETACH)) {
+		api_client_usage(j->r, "--from-snapshot and --detach cannot be combined");
+		return NULL;
+	}
+	return api_client_json(j->r, "POST", "/v1/boxes", json_pack("{s:s}", "snapshot", snapshot));
+}
+
+static int template_follow_or_print(struct template_job *j, const json_t *build)
+{
+	char id[64];
+
+	snprintf(id, sizeof(id), "%s", api_client_text(build, "id"));
+	if (!args_has(j->a, TEMPLATE_DETACH))
+		return template_follow(j->r, id);
+	if (j->r->cli->json)
+		api_client_print(build);
+	else
+		puts(id);
+	return 0;
+}
+
+static int template_run_box(struct template_job *j)
+{
+	const char *box = args_text(j->a, TEMPLATE_FROM_BOX, NULL);
+	const char *snapshot = args_text(j->a, TEMPLATE_FROM_SNAPSHOT, NULL);
+	auto_free char *path = NULL;
+	json_t *made = NULL, *build;
+	int status;
+
+	if (snapshot) {
+		made = template_snapshot_box(j, snapshot);
+		if (!made)
+			return j->r->status;
+		box = api_client_text(made, "id");
+		path = api_client_path("/v1/boxes/%s", box);
+	}
+	template_of_box(j, box);
+	build = template_begin(j);
+	status = build ? template_follow_or_print(j, build) : j->r->status;
+	json_decref(build);
+	if (path)
+		json_decref(api_client_json(j->r, "DELETE", path, NULL));
+	json_decref(made);
+	return status;
+}
+
 static int template_run(struct template_job *j)
 {
 	struct err e;
 	json_t *build;
 	int status;
 
+	if (args_has(j->a, TEMPLATE_FROM_BOX) || args_has(j->a, TEMPLATE_FROM_SNAPSHOT))
+		return template_run_box(j);
 	if (pack_open(&j->pack, j->folder, &e) < 0) {
 		if (e.sys != ENOENT || !template_shipped(j))
 			return template_failed(j, &e);
@@ -498,18 +558,7 @@ static int template_run(struct template_job *j)
 	build = template_begin(j);
 	if (!build)
 		return j->r->status;
-	if (!args_has(j->a, TEMPLATE_DETACH)) {
-		char id[64];
-
-		snprintf(id, sizeof(id), "%s", api_client_text(build, "id"));
-		status = template_follow(j->r, id);
-	} else {
-		if (j->r->cli->json)
-			api_client_print(build);
-		else
-			puts(api_client_text(build, "id"));
-		status = 0;
-	}
+	status = template_follow_or_print(j, build);
 	json_decref(build);
 	return status;
 }

@@ -148,6 +148,8 @@ int layer_makes_root(const struct keeper *k, const char *id); /* or checks it, a
 must_check int layer_order_removal(struct keeper *k, struct client *c, const struct frame *f,
 				   const char *name, struct err *e);
 
+/* layer_list.c */
+void layer_list_request(struct keeper *k, struct client *c, const struct frame *f);
 /* root_request.c */
 void root_request(struct keeper *k, struct client *c, const struct frame *f);
 /* Checks that a box may have the requested root. */

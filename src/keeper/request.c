@@ -538,6 +538,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_ROOT_DROP] = root_request,
 		[WIRE_ROOT_CHECK] = root_request,
 		[WIRE_POOL_ROOT] = root_pool_request,
+		[WIRE_LAYER_LIST] = layer_list_request,
 		[WIRE_DEADLINE] = deadline_request,
 		[WIRE_CAPTURE] = capture_request,
 	};

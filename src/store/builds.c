@@ -211,6 +211,20 @@ int store_layer_put(struct store *s, const struct store_layer *l, struct err *e)
 	return sql_run(&q, e);
 }
 
+int store_layer_found(struct store *s, const struct store_layer *l, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "INSERT INTO template_layers (id, is_root, bytes, used_ns)"
+				       " SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
+				       " (SELECT 1 FROM package_sets WHERE layer = ?1)"
+				       " ON CONFLICT (id) DO NOTHING");
+
+	sql_text(&q, l->id);
+	sql_i64(&q, l->is_root);
+	sql_u64(&q, l->bytes);
+	sql_i64(&q, l->used_ns);
+	return sql_run(&q, e) < 0 ? -1 : sql_changes(&q) > 0;
+}
+
 int store_layer_forget(struct store *s, const char *id, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "DELETE FROM template_layers WHERE id = ?");
@@ -226,6 +240,7 @@ int store_layer_unused(struct store *s, int64_t before_ns, unsigned skip, struct
 		sql(s, "SELECT id, is_root, bytes, used_ns FROM template_layers AS l"
 		       " WHERE NOT EXISTS (SELECT 1 FROM builds WHERE root = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM build_cache WHERE layer = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM package_sets WHERE layer = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM builds WHERE"
 		       "  state IN ('waiting', 'building', 'ready') AND instr(progress, l.id) > 0)"
 		       " AND used_ns < ?"

@@ -60,6 +60,8 @@ struct store_layer {
 	int64_t used_ns;
 };
 must_check int store_layer_put(struct store *s, const struct store_layer *l, struct err *e);
+/* The same, unless it has a row or is the layer of a package set. Returns 1: added; 0: not. */
+must_check int store_layer_found(struct store *s, const struct store_layer *l, struct err *e);
 must_check int store_layer_forget(struct store *s, const char *id, struct err *e);
 /* The one unused for longest that no build and no cache row names, and that was made or found before
  * this time; roots first, after skipping this many. ERR_NOT_FOUND: no more. */

@@ -566,7 +566,7 @@ void builds_restore(struct builds *b)
 		if (!build_lookup(b, rows.v[i].id))
 			build_enqueue(b, &rows.v[i]);
 	store_builds_fini(&rows);
-	builds_collect(b);
+	builds_find_layers(b);
 	build_prepare_begin(b);
 }
 

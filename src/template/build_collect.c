@@ -225,6 +225,7 @@ void build_collect_end(struct builds *b)
 {
 	fleet_unsubscribe(b->fleet, &b->events);
 	keeper_client_cancel(&b->fleet->keeper, b->dropping);
+	keeper_client_cancel(&b->fleet->keeper, b->finding);
 	timer_fini(&b->collect);
 	build_count_due(&b->count);
 	timer_fini(&b->count);

@@ -12,6 +12,7 @@
  *   build_prepare.c  builds of templates that come with the server, at the start and at their first use
  *   build_trial.c  the trial of the start command
  *   build_log.c    the log; uploads
+ *   build_found.c  layers that a killed server has left
  *   build_collect.c  removes old builds, and layers and roots that are not used
  *
  * The progress of a build is JSON, so that it can be stored as it is:
@@ -53,6 +54,9 @@ struct builds {
 	struct build_prepare prepare;
 	struct timer collect; /* after a box has ended */
 	struct fleet_subscriber events;
+	struct keeper_call *finding; /* build_found.c */
+	unsigned found;
+	int found_roots;
 	struct keeper_call *dropping;
 	struct store_layer dropped;
 	unsigned drop_skip;
@@ -262,6 +266,9 @@ void build_collect_begin(struct builds *b);
 void build_collect_end(struct builds *b);
 /* Removes old builds of a template that no tag names. */
 void build_expire(struct builds *b, const char *template);
+
+/* ---- build_found.c ---- */
+void builds_find_layers(struct builds *b);
 
 /* ---- build_pool.c ---- */
 void build_pools_free(struct builds *b);

@@ -308,10 +308,21 @@ static json_t *templates_builtin_json(const struct builtin_template *t, int64_t 
 	json_t *doc = json_pack(
 		"{s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:i, s:o}", "id",
 		t->name, "name", t->name, "team", TEAM_DEFAULT, "public", 1, "builtin", 1, "built",
-		1, "description", "the host's /usr", "tags", none, "aliases", json_array(),
-		"builds", json_array(), "created", json_time((uint64_t)started_ns), "pool", 0,
-		"updated", json_time((uint64_t)started_ns), "spawns", 0, "spawned", json_null());
+		1, "description",
+		t->cells ? "the host's /usr; code runs as cells, with state, results and plots"
+			 : "the host's /usr",
+		"tags", none, "aliases", json_array(), "builds", json_array(), "created",
+		json_time((uint64_t)started_ns), "pool", 0, "updated",
+		json_time((uint64_t)started_ns), "spawns", 0, "spawned", json_null());
 
+	if (t->cells) {
+		json_object_set_new(doc, "file", json_string("script.py"));
+		json_object_set_new(
+			doc, "instructions",
+			json_string(
+				"Code of a cell, in Python unless another language is named. "
+				"Variables stay for the next cell; the last value and figures are results."));
+	}
 	return doc;
 }
 

@@ -38,6 +38,7 @@ static const struct frame_shape {
 	[WIRE_ROOT_DROP] = { "ROOT_DROP", sizeof(struct wire_root), NO_TAIL },
 	[WIRE_ROOT_CHECK] = { "ROOT_CHECK", sizeof(struct wire_root), NO_TAIL },
 	[WIRE_POOL_ROOT] = { "POOL_ROOT", sizeof(struct wire_pool_root), NO_TAIL },
+	[WIRE_LAYER_LIST] = { "LAYER_LIST", sizeof(struct wire_layer), NO_TAIL },
 	[WIRE_JOIN_CGROUPS] = { "JOIN_CGROUPS", sizeof(struct frame), NO_TAIL },
 	[WIRE_PERSIST] = { "PERSIST", sizeof(struct frame), NO_TAIL },
 	[WIRE_ZYGOTE] = { "ZYGOTE", sizeof(struct wire_zygote), TAIL },

@@ -49,7 +49,7 @@ enum wire_type {
 	WIRE_BOX = 16, /* struct wire_box + fd */
 	WIRE_DESTROYED,     /* struct wire_counters: the last figures of a box that was destroyed */
 	WIRE_COUNTERS_REPLY,  /* struct wire_counters */
-	WIRE_LISTED,   /* tail: struct wire_box each; empty: no more */
+	WIRE_LISTED,   /* tail: struct wire_box each, of LAYER_LIST char[WIRE_LAYER_ID] each; empty: no more */
 	WIRE_INFO_REPLY,    /* struct wire_info */
 	WIRE_ERROR,    /* struct wire_error; from init and the file worker too */
 	WIRE_LAYER,    /* struct wire_layer, with its figures */
@@ -62,6 +62,7 @@ enum wire_type {
 	WIRE_ROOT_DROP,    /* struct wire_root -> DONE; refused while a box has it */
 	WIRE_ROOT_CHECK,   /* struct wire_root -> ROOT; ERROR: a layer of it is missing or has changed */
 	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE when boxes of that root wait in the pool */
+	WIRE_LAYER_LIST,   /* struct wire_layer (list after this id; empty: from the start) -> LISTED: ids of all layers, or with LIST_ROOTS of all roots */
 	/* keeper -> init */
 	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
 	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
@@ -210,6 +211,8 @@ struct wire_create {
 enum { WIRE_LAYER_UPPER = 1 << 0 };
 /* Flag of LAYER_EXPORT: the id is that of a merged root, whose tree is written. */
 enum { WIRE_LAYER_OF_ROOT = 1 << 1 };
+/* Flag of LAYER_LIST: roots instead of layers. */
+enum { WIRE_LIST_ROOTS = 1 << 0 };
 
 struct wire_layer_make { /* every program of the box is ended */
 	struct frame head;

@@ -137,6 +137,53 @@ TEST(a_root_and_its_layers_are_kept_while_they_are_used)
 	keeper_sync_close(&k);
 }
 
+/* Ids after this one, in their order; they are in `bytes`. */
+static int list_of(int keeper, unsigned flags, const char *after)
+{
+	struct wire_layer w = { .head = sock_head(WIRE_LAYER_LIST, 14) };
+	int n = 0;
+
+	w.head.flags = (uint16_t)flags;
+	snprintf(w.id, sizeof(w.id), "%.71s", after);
+	if (ask(keeper, &w, sizeof(w), NULL, 0) != WIRE_LISTED)
+		return -1;
+	while (bytes[sizeof(struct frame) +
+		     (size_t)n * WIRE_LAYER_ID]) /* the frame ends with NUL */
+		n++;
+	return n;
+}
+
+TEST(layers_and_roots_are_listed_by_their_ids)
+{
+	char id[3][WIRE_LAYER_ID], root[WIRE_LAYER_ID], first[WIRE_LAYER_ID];
+	const char *listed = bytes + sizeof(struct frame);
+	struct keeper_sync k;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	CHECK_INT(list_of(k.fd, 0, ""), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		char script[32];
+
+		snprintf(script, sizeof(script), "echo %u >f", i);
+		CHECK(layer(script, NULL, id[i]) == 0);
+	}
+	CHECK(make_root(k.fd, WIRE_ROOT_MERGE, 1, (const char *[]){ id[0] }, root) == 0);
+	CHECK_INT(list_of(k.fd, 0, ""), 3);
+	CHECK(strcmp(listed, listed + WIRE_LAYER_ID) < 0 &&
+	      strcmp(listed + WIRE_LAYER_ID, listed + 2 * WIRE_LAYER_ID) < 0);
+	memcpy(first, listed, sizeof(first));
+	CHECK_INT(list_of(k.fd, 0, first), 2);
+	CHECK_INT(list_of(k.fd, WIRE_LIST_ROOTS, ""), 1);
+	CHECK_STR(listed, root);
+	CHECK_INT(list_of(k.fd, WIRE_LIST_ROOTS, root), 0);
+	CHECK_INT(list_of(k.fd, 0, "../x"), -1);
+	CHECK_INT(drop_root(k.fd, root), WIRE_DONE);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(drop_layer(k.fd, id[i]), WIRE_DONE);
+	keeper_sync_close(&k);
+}
+
 TEST(invalid_roots_are_rejected)
 {
 	struct wire_root_make w = { .head = sock_head(WIRE_ROOT_MAKE, 1), .nlayers = 65 };

@@ -102,6 +102,49 @@ a_template_that_cannot_be_built_names_the_missing_setting() {
 	is "$(get .built)" false
 }
 
+a_template_is_made_of_a_box_and_of_a_snapshot() {
+	new_box
+	api PUT "/v1/boxes/$box/files?path=kept" one -H 'Content-Type: application/octet-stream'
+	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"saved\"}"
+	is "$code" 201 "$body"
+	api PUT "/v1/boxes/$box/files?path=kept" two -H 'Content-Type: application/octet-stream'
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll template build of-box --from-box "$box"
+	is "$status" 0 "$err"
+	is "$out" of-box:default
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll template build of-snapshot:v1 --from-snapshot saved
+	is "$status" 0 "$err"
+	api DELETE "/v1/boxes/$box"
+	inside of-box 'cat kept'
+	is "$out" two
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll run -t of-box -- cat kept
+	is "$out" two "$err"
+	inside of-snapshot:v1 'cat kept'
+	is "$out" one
+	ATOLL_HOST=$url ATOLL_KEY=$key atoll template build x --from-snapshot nosuch
+	[ "$status" != 0 ] || fail "$out"
+}
+
+a_program_runs_in_a_template_of_the_server() {
+	api POST /v1/run '{"template":"c","language":"python","code":"print(6 * 7)"}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" 42
+}
+
+no_layers() { [ -z "$(ls "$state/layers" "$state/roots" | grep -x '[0-9a-f]*')" ]; }
+
+layers_without_a_row_are_removed_at_the_start() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	! no_layers || fail "there are no layers"
+	api GET /v1/boxes
+	for box in $(get '.items[].id'); do api DELETE "/v1/boxes/$box"; done
+	stop_daemon
+	# As if the server had been killed before it wrote them.
+	sqlite3 "$state/server/atoll.db" 'PRAGMA foreign_keys = ON; DELETE FROM templates; DELETE FROM template_layers; DELETE FROM build_cache'
+	unset ATOLL_TEMPLATES_PREPARE
+	start_daemon
+	soon no_layers
+}
+
 an_unknown_name_in_the_setting_is_an_error_at_the_start() {
 	ATOLL_RUN=$work/run2 ATOLL_TEMPLATES_PREPARE=cobol timeout 60 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/none" >said 2>&1 && fail "it started"
 	has "$(cat said)" "templates.prepare: no template 'cobol' comes with the server; there are c, "

@@ -1,8 +1,9 @@
 // "Show as code": the same run by other means. Each text runs as it stands where $ATOLL_KEY is set (ui/test runs them).
-export interface Program { language: string, code: string, stdin?: string, memory?: number, wall_ms?: number }
+export interface Program { language: string, code: string, template?: string, stdin?: string, memory?: number, wall_ms?: number }
 
 export function requestOf(p: Program) {
 	const body: Record<string, unknown> = { language: p.language, code: p.code }
+	if (p.template) body.template = p.template
 	if (p.stdin) body.stdin = p.stdin
 	if (p.memory) body.limits = { mem: p.memory }
 	if (p.wall_ms) body.timeouts = { run_ms: p.wall_ms }
@@ -19,7 +20,7 @@ function fence(text: string) {
 }
 
 function cli(p: Program): string {
-	const flags = [`-t ${p.language}`]
+	const flags = p.template ? [`-t ${p.template}`, `--lang ${p.language}`] : [`-t ${p.language}`]
 	if (p.memory) flags.push(`--mem ${Math.round(p.memory / 1048576)}M`)
 	if (p.wall_ms) flags.push(`--time ${p.wall_ms / 1000}s`)
 	if (p.stdin) return `printf %s ${shell(p.code)} > program\nprintf %s ${shell(p.stdin)} | atoll run ${flags.join(' ')} program`

@@ -14,6 +14,7 @@ import * as session from '../session'
 import { requestOf, spellings, type Program } from '../showcode'
 import { local } from '../storage'
 import { hideBox, languages } from '../store'
+import { templates } from '../templates'
 import { t } from '../texts'
 
 const FIRST = ['python', 'node', 'bash', 'c', 'go']
@@ -35,7 +36,7 @@ export function QuickRun() {
 	const drafts = useRef<Record<string, string>>({})
 	const code = (name: string, l?: Language) => drafts.current[name] ??= local.get(`quick.code.${name}`) ?? examples[name] ?? l?.hello ?? ''
 	const editor = useRef(null) as EditorHandle
-	const stdin = useSignal(''), keep = useSignal(false), memory = useSignal(0), seconds = useSignal(0), more = useSignal(false)
+	const stdin = useSignal(''), template = useSignal(''), keep = useSignal(false), memory = useSignal(0), seconds = useSignal(0), more = useSignal(false)
 	const stage = useSignal<Stage>('idle'), record = useSignal<RunRecord | null>(null), error = useSignal<ApiError | null>(null)
 	const kept = useSignal<Box | null>(null), shown = useSignal(false), asCode = useSignal(false), anything = useSignal(false)
 	const place = useRef<HTMLDivElement>(null), pane = useRef<OutputPane | null>(null)
@@ -48,7 +49,7 @@ export function QuickRun() {
 	}, [])
 
 	const program = (): Program => ({
-		language: language.value, code: code(language.value, now), stdin: stdin.value || undefined,
+		language: language.value, code: code(language.value, now), template: template.value || undefined, stdin: stdin.value || undefined,
 		memory: memory.value ? memory.value << 20 : undefined, wall_ms: seconds.value ? seconds.value * 1000 : undefined,
 	})
 
@@ -76,11 +77,11 @@ export function QuickRun() {
 		pane.current!.clear()
 		stage.value = 'starting'
 		try {
-			const { limits, ...body } = requestOf(program())
+			const { limits, template: of, ...body } = requestOf(program())
 			if (keep.value) {
-				kept.value = await api<Box>('/v1/boxes', { body: { limits, on_timeout: 'keep' }, signal: abort.signal })
+				kept.value = await api<Box>('/v1/boxes', { body: { limits, template: of, on_timeout: 'keep' }, signal: abort.signal })
 				await lines(`${boxPath(kept.value.id)}/execs`, { body, signal: abort.signal }, onEvent)
-			} else await lines('/v1/run', { body: { ...body, limits }, signal: abort.signal }, onEvent)
+			} else await lines('/v1/run', { body: { ...body, limits, template: of }, signal: abort.signal }, onEvent)
 			if (stage.peek() !== 'over') throw new ApiError(0, 'unreachable', t.error.offline, t.record.lost)
 		} catch (e) {
 			if (abort.signal.aborted) { stage.value = 'idle'; return }
@@ -135,6 +136,7 @@ export function QuickRun() {
 	const here = list.filter((l) => l.here), top = FIRST.map((n) => here.find((l) => l.name === n)).filter((l): l is Language => !!l)
 	const others = list.filter((l) => !top.includes(l))
 	const viewer = session.info.value !== null && !session.mayEdit.value
+	const ready = (templates.value.value ?? []).filter((x) => x.built && !x.builtin)
 	return <section class="quick" aria-labelledby="quick-title">
 		<div class="card code">
 			<header>
@@ -161,6 +163,7 @@ export function QuickRun() {
 				onChange: (d) => { drafts.current[language.value] = d; local.set(`quick.code.${language.value}`, d) },
 			}} />
 			{more.value && <div class="options" id="quick-options">
+				{ready.length > 0 && <label>{t.templates.ofBox}<select value={template.value} onChange={(e) => { template.value = e.currentTarget.value }}><option value="">base</option>{ready.map((x) => <option value={x.name} key={x.id}>{x.name}</option>)}</select></label>}
 				<label>{t.quick.memory}<select value={memory.value} onChange={(e) => { memory.value = Number(e.currentTarget.value) }}><option value={0}>512 MiB</option>{MEMORY.filter((m) => m !== 512).map((m) => <option value={m} key={m}>{bytes(m << 20)}</option>)}</select></label>
 				<label>{t.quick.time}<select value={seconds.value} onChange={(e) => { seconds.value = Number(e.currentTarget.value) }}><option value={0}>30 s</option>{TIMES.filter((s) => s !== 30).map((s) => <option value={s} key={s}>{duration(s * 1000)}</option>)}</select></label>
 				<label class="grow">{t.quick.input}<textarea rows={2} spellcheck={false} placeholder={t.quick.inputHint} value={stdin.value} onInput={(e) => { stdin.value = e.currentTarget.value }} /></label>
@@ -169,7 +172,7 @@ export function QuickRun() {
 				{busy.value ? <button class="stop" onClick={stop} disabled={stage.value === 'stopping'}><Icon name="square" size={14} /><span>{stage.value === 'stopping' ? t.quick.stopping : t.quick.stop}</span><kbd>Ctrl .</kbd></button>
 					: <button class="primary" onClick={() => void run()} disabled={viewer} title={viewer ? t.quick.readOnly : undefined}><Icon name="play" size={14} /><span>{t.quick.run}</span><kbd>Ctrl ⏎</kbd></button>}
 				<label class="check" title={t.quick.keepHint}><input type="checkbox" checked={keep.value} onChange={(e) => { keep.value = e.currentTarget.checked }} />{t.quick.keep}</label>
-				<button class="small push" aria-expanded={more.value} aria-controls="quick-options" onClick={() => { more.value = !more.value }}><Icon name={more.value ? 'chevron-down' : 'chevron-right'} size={14} /><span>{t.quick.options}</span></button>
+				<button class="small push" aria-expanded={more.value} aria-controls="quick-options" onClick={() => { more.value = !more.value; if (more.value) void templates.load() }}><Icon name={more.value ? 'chevron-down' : 'chevron-right'} size={14} /><span>{t.quick.options}</span></button>
 			</footer>
 			{viewer && <p class="note">{t.quick.readOnly}</p>}
 		</div>
