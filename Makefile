@@ -25,6 +25,9 @@ bench-warm: build ## interpreters that wait in a box, beside the bare host (need
 bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
+bench-operations: build ## what rates, webhooks, traces, receipts and alerts cost (needs root)
+	@bench/operations
+
 bench-pipeline: build ## a wish through HTTP to verified code, its p50 (needs root)
 	@bench/pipeline
 
