@@ -81,12 +81,13 @@ static size_t zone_block(const struct zone_counts *c, size_t time_size)
 	       c->leap * (time_size + 4) + c->isstd + c->isut;
 }
 
-/* A change to the same offset (only the abbreviation differs) is left out. */
+/* A change to the same offset (only the abbreviation differs) is left out, and one of a rule that does not
+ * follow the last one. */
 static void zone_add(struct zone *z, int64_t at, int32_t offset)
 {
 	int32_t last = z->n ? z->v[z->n - 1].offset : z->first;
 
-	if (last == offset)
+	if (last == offset || (z->n && at <= z->v[z->n - 1].at))
 		return;
 	if (z->n == z->room) {
 		z->room = z->room ? 2 * z->room : 64;

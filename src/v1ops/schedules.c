@@ -175,8 +175,10 @@ static int schedules_read_times(struct call *c, struct store_schedule *x, int64_
 	x->anchor_ns = now_ns - now_ns % NS_S;
 	/* "once" is due at the anchor itself. */
 	x->decided_ns = cron.kind == CRON_ONCE ? x->anchor_ns - NS_S : x->anchor_ns;
-	if (x->state == SCHEDULE_ENDED)
+	if (x->state == SCHEDULE_ENDED) {
 		x->state = SCHEDULE_ACTIVE;
+		x->reason[0] = 0;
+	}
 	return rc;
 }
 
@@ -200,7 +202,7 @@ static void schedules_answer(struct call *c, int status, struct store_schedule *
 	if (rc == 0)
 		rc = store_schedule_by_id(c->api->store, take_x->id, take_x, &e);
 	if (rc == 0) {
-		doc = schedules_json(c->api, take_x, 1);
+		doc = schedules_json(c->api, take_x, 1); /* the caller is an editor */
 		store_schedule_fini(take_x);
 	}
 	if (doc)
@@ -359,7 +361,8 @@ void v1_schedules_show(struct call *c)
 
 	if (!schedules_own(c, &x))
 		return;
-	call_json(c, 200, schedules_json(c->api, &x, 1));
+	/* The request may have variables that are not for viewers. */
+	call_json(c, 200, schedules_json(c->api, &x, c->who.role >= ROLE_EDITOR));
 	store_schedule_fini(&x);
 }
 

@@ -32,6 +32,8 @@ a_schedule_is_created_shown_changed_and_deleted() {
 	has "$(get '.items[].action')" schedule.pause
 	key=$viewer api DELETE /v1/schedules/life
 	is "$code" 403
+	key=$viewer api GET /v1/schedules/life
+	is "$code $(get .run)" "200 null" "$body"
 	api DELETE /v1/schedules/life
 	is "$code" 204
 	api GET /v1/schedules/life
