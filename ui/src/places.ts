@@ -10,6 +10,7 @@ export const places: Place[] = [
 	place('/runs', 'history', t.nav.runs, 'r'),
 	place('/pipelines', 'workflow', t.nav.pipelines, 'p'),
 	place('/batches', 'layers', t.nav.batches, 't'),
+	place('/schedules', 'clock', t.nav.schedules, 'c'),
 	place('/agents', 'bot', t.nav.agents, 'a'),
 	place('/templates', 'package', t.nav.templates, 'l'),
 	place('/monitor', 'activity', t.nav.monitor, 'm'),

@@ -3,7 +3,7 @@ export const t = {
 	product: 'Atoll',
 	tagline: 'Run code in sandboxes on your own machine',
 	skip: 'Skip to the content',
-	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', monitor: 'Monitor', events: 'Events', settings: 'Settings', agents: 'Agents', templates: 'Templates' },
+	nav: { label: 'Main', home: 'Home', runs: 'Runs', box: 'Box', pipelines: 'Pipelines', batches: 'Batches', schedules: 'Schedules', monitor: 'Monitor', events: 'Events', settings: 'Settings', agents: 'Agents', templates: 'Templates' },
 	cancel: 'Cancel', close: 'Close', retry: 'Retry', copy: 'Copy', copied: 'Copied', undo: 'Undo', more: 'More', open: 'Open',
 	slow: 'The daemon has not answered for 5 seconds.', delete: 'Delete', rename: 'Rename', download: 'Download', copyDetails: 'Copy details', loadMore: 'Load more',
 	conn: {
@@ -187,6 +187,14 @@ export const t = {
 		kinds: { task: 'Task', plan: 'Plan', artifact: 'Program', result: 'Result', diagnosis: 'Diagnosis', repair: 'Repair', question: 'Question', answer: 'Answer', report: 'Report' } as Record<string, string>,
 		language: 'Language', source: 'Source', template: 'Template', confidence: 'Confidence', steps: 'Steps', packages: 'Packages', assumptions: 'Assumptions', checks: 'Checks', examples: 'Examples', changed: 'Changed because', provenance: 'Origin', evidence: 'Evidence', category: 'Category', cause: 'Cause', action: 'Action', place: 'Place', usage: 'Model usage', installed: 'Installed', scan: 'Findings of the scan', files: 'Files', changes: 'Changes to the attempt before',
 		pass: 'passed', fail: 'failed', expected: 'expected', got: 'got', hint: 'Hint', nearest: 'Nearest known tasks', phase: 'Phase', exit: 'Exit', took: 'Took', memory: 'Memory', output: 'Output', given: 'given with the task',
+	},
+	schedules: {
+		title: 'Schedules', empty: 'There is no schedule yet.', emptyCli: "atoll schedule new report --cron '0 6 * * 1-5' -- ./report.sh", error: 'The schedules could not be read', missing: 'There is no such schedule.',
+		new: 'New schedule', lead: 'A command that runs in a new box at fixed times. Each time runs exactly once, also when the server is restarted.', name: 'Name', cron: 'When: 0 6 * * 1-5, @daily, every 15m, at 2026-12-01T06:00', tz: 'Time zone', command: 'Command', create: 'Create',
+		when: 'When', next: 'Next times', last: 'Last results', state: 'State', actions: 'Actions', never: 'Not yet', runNow: 'Run now', pause: 'Pause', resume: 'Resume', started: (n: string) => `${n} was started`, isPaused: (n: string) => `${n} is paused`, isResumed: (n: string) => `${n} continues`,
+		history: 'History', at: 'Time', how: 'How', run: 'Run', why: 'Why', manual: 'by hand', late: (d: string) => `${d} late`, attempt: (n: number) => `attempt ${n}`, noTicks: 'It has not run yet.', removed: 'The schedule was deleted',
+		scheduleStates: { active: 'Active', paused: 'Paused', ended: 'Ended' } as Record<string, string>, kinds: { run: 'a program', batch: 'a batch', pipeline: 'a pipeline' } as Record<string, string>,
+		states: { waiting: 'Waiting', starting: 'Starting', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', skipped: 'Skipped', missed: 'Missed', replaced: 'Replaced' } as Record<string, string>,
 	},
 	batches: {
 		title: 'Batches', one: (id: string) => `Batch ${id}`, empty: 'No batch was started yet.', emptyCli: 'atoll batch items.jsonl', error: 'The batches could not be read', missing: 'There is no such batch, or it is no longer kept.',
