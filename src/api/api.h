@@ -87,6 +87,7 @@ struct api {
 	struct oidc *oidc; /* NULL: tokens of other issuers are rejected */
 	struct quota *quota;
 	struct budget *budgets; /* budget.h */
+	uint64_t disk_due_ms;   /* charges.h */
 	struct usage_sampler *gauges;
 	struct metrics *metrics; /* metrics/metrics.h */
 	struct figures *figures; /* v1/figures.h */

@@ -476,6 +476,7 @@ static void on_second(struct timer *t)
 	}
 	fleet_check_clock(&a->fleet);
 	quota_second(a);
+	charges_second(a);
 	if (a->on_second)
 		a->on_second(a);
 	timer_set(&a->second, 1000);

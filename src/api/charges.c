@@ -1,7 +1,11 @@
 /* charges.c - see charges.h. */
 #include "api/charges.h"
+#include "fleet/charge.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { CHARGES_LOOK_MS = 60000 };
 
 static void charges_price(void *ctx, struct store_use *use, json_t *record)
 {
@@ -35,4 +39,36 @@ json_t *charges_total_json(struct api *a, const char *subject)
 	(void)!store_usage_total(a->store, subject, a->conf.rates.currency, &use, &e);
 	memcpy(use.currency, a->conf.rates.currency, sizeof(use.currency));
 	return rates_amount_json(&use);
+}
+
+static int charges_write_disk(struct api *a, struct err *e)
+{
+	struct store_disk_uses all;
+	int rc = store_usage_disk(a->store, fleet_now_ns(), &all, e);
+
+	for (unsigned i = 0; rc == 0 && i < all.n; i++) {
+		struct store_charge c = { .tag = STORE_TAG_DISK,
+					  .use = { .disk_mib_s = all.v[i].mib_s } };
+
+		snprintf(c.team, sizeof(c.team), "%s", all.v[i].team);
+		charge_price(&a->fleet, &c, NULL);
+		rc = charge_write(&a->fleet, &c, e);
+	}
+	store_disk_uses_fini(&all);
+	return rc;
+}
+
+void charges_second(struct api *a)
+{
+	struct err e;
+
+	if (!a->fleet.alone || loop_now_ms() < a->disk_due_ms)
+		return;
+	a->disk_due_ms = loop_now_ms() + CHARGES_LOOK_MS;
+	if (store_begin(a->store, &e) < 0)
+		return;
+	if (charges_write_disk(a, &e) < 0)
+		store_rollback(a->store); /* the next call tries again */
+	else
+		(void)!store_commit(a->store, &e);
 }

@@ -4,5 +4,6 @@
 
 /* Sets the price functions of the fleet's accounts. */
 void charges_init(struct api *a);
+void charges_second(struct api *a); /* charges the disk space of snapshots, once an hour */
 /* {amount, currency} of a box, batch or pipeline so far. */
 json_t *charges_total_json(struct api *a, const char *subject);

@@ -815,11 +815,17 @@ static const char usage_sums[] = "CREATE TABLE usage_sums ("
 				 ") STRICT, WITHOUT ROWID;"
 				 "DROP TABLE usage_days;";
 
+/* Until when the disk space of snapshots was charged: usage.h. */
+static const char usage_disk[] =
+	"CREATE TABLE usage_disk (one INTEGER PRIMARY KEY CHECK (one = 1), until_ns INTEGER NOT NULL)"
+	" STRICT;";
+
 const char *const schema_steps[] = {
-	first,    contexts,     batches,   network,   package_sets,        cheaper_runs,
-	surfaces, pauses,       snapshots, pipelines, policies_and_agents, clocks,
-	history,  mcp_sessions, ui_links,  secrets,   network_rules,       templates,
-	usage,    series,       receipts,  schedules, notifications,       usage_sums,
+	first,      contexts,     batches,   network,   package_sets,        cheaper_runs,
+	surfaces,   pauses,       snapshots, pipelines, policies_and_agents, clocks,
+	history,    mcp_sessions, ui_links,  secrets,   network_rules,       templates,
+	usage,      series,       receipts,  schedules, notifications,       usage_sums,
+	usage_disk,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -91,6 +91,20 @@ must_check int store_usage_cost(struct store *s, const char *team, const char *c
 must_check int store_usage_retire(struct store *s, int32_t before_day, unsigned most,
 				  unsigned *out_removed, struct err *e);
 
+/* Disk space of snapshots since the last time, if that is an hour ago or more; else nothing. Moves that time to now:
+ * the caller charges the rows in the same transaction. A clock that was set counts for a day at most. */
+struct store_disk_use {
+	char team[STORE_NAME + 1];
+	uint64_t mib_s;
+};
+struct store_disk_uses {
+	struct store_disk_use *v;
+	unsigned n;
+};
+void store_disk_uses_fini(struct store_disk_uses *l);
+must_check int store_usage_disk(struct store *s, int64_t now_ns, struct store_disk_uses *out,
+				struct err *e);
+
 /* Records that the notice for this percentage of a budget was sent. *out_new 0: it had been sent before in the
  * same period. since: the first day of the period. */
 must_check int store_budget_notice(struct store *s, const char *team, const char *period,

@@ -1,0 +1,247 @@
+/* charge_test.c - what runs and boxes are charged for, against a fake keeper and a fake init: nothing twice, and a run
+ * only together with its end. */
+#include "fake_fleet.h"
+#include "fleet/charge.h"
+#include "store/snapshots.h"
+
+static struct fake_peer init;
+static struct err e;
+
+static void price_cpu(void *ctx, struct store_use *use, json_t *record)
+{
+	(void)ctx;
+	use->cost_nano = use->cpu_us;
+	memcpy(use->currency, "EUR", 4);
+	if (record)
+		json_object_set_new(record, "cost", json_integer((json_int_t)use->cost_nano));
+}
+
+static struct box *new_box(void)
+{
+	struct box_spec spec = fake_spec("default");
+	struct box *b;
+
+	init.fd = -1;
+	if (fake_begin(NULL, NULL) < 0)
+		return NULL;
+	fake.fleet->accounts.price = price_cpu;
+	fake.fleet->alone = 1;
+	snprintf(spec.row.key, sizeof(spec.row.key), "key1");
+	b = fake_box(&spec, &init);
+	if (b)
+		snprintf(b->row.template, sizeof(b->row.template), "base");
+	return b;
+}
+
+static void end_test(void)
+{
+	own_close_fd(&init.fd);
+	fake_end();
+}
+
+/* Starts /bin/true with a tag; its id is in out. */
+static struct exec *start(struct box *b, const char *tag, char out[ID_LEN + 1])
+{
+	static const char *const argv[] = { "/bin/true", NULL };
+	const struct exec_spec spec = { .argv = argv, .tag = tag };
+	struct exec *r;
+
+	if (exec_launch(b, &spec, NULL, &r, &e) < 0 || fake_next(&init) != WIRE_START)
+		return NULL;
+	memcpy(out, r->id, ID_LEN + 1);
+	return r;
+}
+
+static int finish(struct box *b, const char *id, uint32_t ref)
+{
+	return fake_say_exit(&init, ref, WIRE_WHY_EXIT, 0) == 0 &&
+	       fake_next(&fake.keeper) == WIRE_COUNTERS &&
+	       fake_reply_counters(WIRE_COUNTERS_REPLY) == 0 && FAKE_UNTIL(!exec_lookup(b, id));
+}
+
+static struct store_use total_of(const char *subject)
+{
+	struct store_use use = { 0 };
+
+	run_writer_flush(&fake.fleet->run_writer);
+	if (store_usage_total(fake.store, subject, "EUR", &use, &e) < 0)
+		use.cpu_us = UINT64_MAX;
+	return use;
+}
+
+/* Runs and cost of one tag today; cost UINT64_MAX: none. */
+static struct store_use tag_of(const char *tag)
+{
+	int32_t today = store_day(fleet_now_ns());
+	struct store_usage_filter f = {
+		.team = "default", .from_day = today - 1, .to_day = today, .by = STORE_BY_TAG
+	};
+	struct store_usage_rows rows = { 0 };
+	struct store_use found = { .cost_nano = UINT64_MAX };
+
+	run_writer_flush(&fake.fleet->run_writer);
+	if (store_usage_list(fake.store, &f, &rows, &e) < 0)
+		return found;
+	for (unsigned i = 0; i < rows.n; i++)
+		if (!strcmp(rows.v[i].value, tag))
+			found = rows.v[i].use;
+	store_usage_rows_fini(&rows);
+	return found;
+}
+
+static struct wire_counters counters(uint64_t cpu_us)
+{
+	struct wire_counters f = fake_counters(WIRE_COUNTERS_REPLY, 0);
+
+	f.cpu_us = cpu_us;
+	return f;
+}
+
+TEST(a_run_is_charged_with_its_end_and_its_box_for_the_rest)
+{
+	struct box *b = new_box();
+	struct wire_counters now = counters(1700);
+	char id[ID_LEN + 1];
+	struct exec *r;
+
+	CHECK(b);
+	CHECK((r = start(b, "t", id)));
+	charge_box(b, &now); /* the program runs: it is charged when it ends */
+	CHECK_INT(total_of(b->row.id).cpu_us, 0);
+	CHECK(finish(b, id, r->ref)); /* with 1000 us */
+	CHECK_INT(tag_of("t").runs, 1);
+	CHECK_INT(tag_of("t").cost_nano, 1000);
+	CHECK_INT(tag_of("t").memory_mib_ms, 2 * 5);
+	charge_box(b, &now);
+	CHECK_INT(tag_of(STORE_TAG_BOX).cpu_us, 700);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1700);
+	charge_box(b, &now); /* nothing is charged twice */
+	charge_box(b, NULL);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1700);
+	b->way.bytes_out = 500;
+	charge_box(b, NULL);
+	charge_box(b, NULL);
+	CHECK_INT(tag_of(STORE_TAG_BOX).network_bytes, 500);
+	end_test();
+}
+
+TEST(the_next_server_continues_with_what_the_store_has)
+{
+	struct box *b = new_box();
+	struct wire_counters now = counters(1500);
+
+	CHECK(b);
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1500);
+	b->charged.known = 0; /* as after a restart */
+	b->charged.cpu_us = 0;
+	now = counters(1600);
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1600);
+	now = counters(200); /* a counter that begins again */
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1600);
+	end_test();
+}
+
+TEST(a_box_is_not_charged_while_two_servers_have_it)
+{
+	struct box *b = new_box();
+	struct wire_counters now = counters(1500);
+
+	CHECK(b);
+	fake.fleet->alone = 0;
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).cpu_us, 0);
+	fake.fleet->alone = 1;
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).cpu_us, 1500);
+	end_test();
+}
+
+TEST(a_run_whose_end_another_server_wrote_is_not_charged_again)
+{
+	struct box *b = new_box();
+	struct store_run end = { .ended_ns = 5, .cause = "exit" };
+	char id[ID_LEN + 1];
+	struct exec *r;
+
+	CHECK(b);
+	CHECK((r = start(b, "t", id)));
+	memcpy(end.id, id, sizeof(end.id));
+	CHECK_INT(store_run_end(fake.store, &end, &e), 0);
+	CHECK(finish(b, id, r->ref));
+	CHECK(tag_of("t").cost_nano == UINT64_MAX);
+	end_test();
+}
+
+TEST(tags_of_clients_are_not_mistaken_for_those_of_the_daemon)
+{
+	struct box *b = new_box();
+	char id[ID_LEN + 1];
+	struct exec *r;
+
+	CHECK(b);
+	CHECK((r = start(b, "(box)", id)));
+	CHECK(finish(b, id, r->ref));
+	CHECK(tag_of(STORE_TAG_BOX).cost_nano == UINT64_MAX);
+	CHECK_INT(tag_of(STORE_TAG_OTHER).runs, 1);
+	end_test();
+}
+
+TEST(a_box_that_ends_is_charged_for_its_last_counters)
+{
+	struct box *b = new_box();
+	char id[ID_LEN + 1];
+
+	CHECK(b);
+	memcpy(id, b->row.id, sizeof(id));
+	box_end(b, CAUSE_OPERATOR, NULL);
+	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
+	CHECK_INT(fake_reply_counters(WIRE_DESTROYED), 0);
+	CHECK(FAKE_UNTIL(!fleet_find(fake.fleet, id)));
+	CHECK_INT(total_of(id).cpu_us, 1000);
+	end_test();
+}
+
+TEST(disk_of_snapshots_is_charged_once_for_each_hour)
+{
+	static const int64_t hour = INT64_C(3600000000000);
+	struct store_snapshot x = { .team = "default", .template = "base", .bytes = 10 << 20 };
+	struct store_disk_uses l;
+	int64_t now = 1000 * hour;
+
+	CHECK(new_box());
+	snprintf(x.id, sizeof(x.id), "%s", id_of(1));
+	x.created_ns = now;
+	CHECK_INT(store_snapshot_insert(fake.store, &x, &e), 0);
+	CHECK_INT(store_usage_disk(fake.store, now, &l, &e),
+		  0); /* the first time: begins to count */
+	CHECK_INT(l.n, 0);
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_usage_disk(fake.store, now + hour - 1, &l, &e), 0);
+	CHECK_INT(l.n, 0);
+	store_disk_uses_fini(&l);
+	snprintf(x.id, sizeof(x.id), "%s", id_of(2));
+	x.created_ns = now + hour / 2; /* for half of the time */
+	CHECK_INT(store_snapshot_insert(fake.store, &x, &e), 0);
+	CHECK_INT(store_usage_disk(fake.store, now + hour, &l, &e), 0);
+	CHECK_INT(l.n, 1);
+	CHECK_STR(l.v[0].team, "default");
+	CHECK_INT(l.v[0].mib_s, 10 * 3600 + 10 * 1800);
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_usage_disk(fake.store, now + hour, &l, &e), 0); /* not again */
+	CHECK_INT(l.n, 0);
+	store_disk_uses_fini(&l);
+	/* A clock that is set forward by a year is charged as a day, one that is set back not at all. */
+	CHECK_INT(store_usage_disk(fake.store, now + 8760 * hour, &l, &e), 0);
+	CHECK_INT(l.v[0].mib_s, 2 * 10 * 86400);
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_usage_disk(fake.store, now, &l, &e), 0);
+	CHECK_INT(l.n, 0);
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_usage_disk(fake.store, now + 2 * hour, &l, &e), 0);
+	CHECK_INT(l.n, 1);
+	store_disk_uses_fini(&l);
+	end_test();
+}
