@@ -7,6 +7,7 @@ extern const struct command command_doctor;
 extern const struct command command_policy;
 extern const struct command command_serve;
 extern const struct command command_stop;
+extern const struct command command_support_bundle;
 extern const struct command command_backup;
 extern const struct command command_key;
 extern const struct command command_receipt;

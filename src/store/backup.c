@@ -113,3 +113,61 @@ int store_examine(const char *file, int *out_schema, struct err *e)
 	sqlite3_close(db);
 	return rc < 0 ? err_in(e, "database") : 0;
 }
+
+static int describe_number(sqlite3 *db, const char *query, const char *name, struct buf *out,
+			   struct err *e)
+{
+	int n;
+
+	if (schema_number(db, query, &n, e) < 0)
+		return -1;
+	buf_printf(out, "%s: %d\n", name, n);
+	return 0;
+}
+
+static int describe_tables(sqlite3 *db, struct buf *out, struct err *e)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(
+		db,
+		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+		" ORDER BY name",
+		-1, &stmt, NULL);
+
+	while (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(stmt, 0);
+		char *query = sqlite3_mprintf("SELECT count(*) FROM \"%w\"", name),
+		     *label = sqlite3_mprintf("rows of %s", name);
+
+		rc = describe_number(db, query, label, out, e) < 0 ? SQLITE_ERROR : SQLITE_OK;
+		sqlite3_free(query);
+		sqlite3_free(label);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_OK ? 0 : -1;
+}
+
+int store_describe(const char *dir, struct buf *out, struct err *e)
+{
+	char file[PATH_MAX];
+	sqlite3 *db = NULL;
+	int rc;
+
+	if (snprintf(file, sizeof(file), "%s/atoll.db", dir) >= (int)sizeof(file))
+		return err_set(e, ERR_INVALID, "the name of the state folder is too long");
+	rc = backup_open(file, SQLITE_OPEN_READONLY, &db, e);
+	buf_printf(out, "newest schema of this version: %d\nSQLite %s\n", schema_newest,
+		   sqlite3_libversion());
+	if (rc == 0)
+		rc = describe_number(db, "PRAGMA user_version", "schema", out, e) < 0 ||
+				     describe_number(db, "PRAGMA page_size", "page size", out, e) <
+					     0 ||
+				     describe_number(db, "PRAGMA page_count", "pages", out, e) <
+					     0 ||
+				     describe_number(db, "PRAGMA freelist_count", "free pages", out,
+						     e) < 0
+			     ? -1
+			     : describe_tables(db, out, e);
+	sqlite3_close(db);
+	return rc < 0 ? err_in(e, "%.100s", file) : 0;
+}

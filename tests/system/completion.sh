@@ -19,7 +19,7 @@ bash_parses_its_completion_script() {
 }
 
 bash_completes_every_command() {
-	said=$("$ATOLL" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -vx atoll)
+	said=$("$ATOLL" help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | grep -vx atoll)
 	is "$(offers atoll '')" "$said"
 	is "$(offers atoll con)" config
 	is "$(offers atoll help con)" config

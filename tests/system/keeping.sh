@@ -1,5 +1,6 @@
 #!/bin/sh
-# keeping.sh - what is kept: signed receipts of runs and their chain; answers of hermetic runs; backup and restore.
+# keeping.sh - what is kept: signed receipts of runs and their chain; answers of hermetic runs; support bundles; backup
+# and restore.
 . "$(dirname "$0")/daemon.lib"
 
 # ran BODY: runs a program in a new box; sets id.
@@ -180,6 +181,41 @@ a_hermetic_run_of_the_command_line_is_reused() {
 	is "$status" 2
 	atoll run --hermetic -w . x.py
 	is "$status" 2 "$err"
+}
+
+a_support_bundle_has_no_secrets() {
+	api PUT /v1/secrets/PLANTED '{"value":"planted secret value"}'
+	ran '{"command":"echo planted output"}'
+	cat >config.toml <<-END
+		key = "$key"
+		[packages]
+		pip_index = "https://pypi.example.org/simple"
+		[trace]
+		endpoint = "http://127.0.0.1:9/v1/traces"
+		headers = ["Authorization: Bearer planted-bearer", "X-Api-Key: planted-header"]
+	END
+	echo 'msg="GET /x?token=planted-token&y=1" sk-ant-planted0123456789abcdef https://planted-user:planted-pass@host/' >>"$work/serve.log"
+	export ATOLL_KEY="$key"
+	atoll -H "$url" support-bundle bundle.tar --config "$PWD/config.toml" --state "$state"
+	is "$status" 0 "$err"
+	is "$(stat -c %a bundle.tar)" 600
+	mkdir unpacked
+	tar -xf bundle.tar -C unpacked
+	is "$(cd unpacked && echo *)" 'doctor.json info.json log.txt manifest.json metrics.txt schema.txt settings.json version.json'
+	grep -q '^atoll_' unpacked/metrics.txt || fail "$(head -c 300 unpacked/metrics.txt)"
+	grep -q 'serving on' unpacked/log.txt || fail "$(head -c 300 unpacked/log.txt)"
+	grep -q 'rows of runs: [1-9]' unpacked/schema.txt || fail "$(cat unpacked/schema.txt)"
+	jq -e . unpacked/doctor.json >/dev/null
+	grep -q 'pypi.example.org/simple' unpacked/settings.json || fail "$(cat unpacked/settings.json)"
+	! grep -rlaE 'planted|secret value' bundle.tar unpacked || fail "$(grep -rahE 'planted|secret value' unpacked | head -3)"
+	! grep -rlaF -e "$key" -e "$viewer" -e "$(cat "$state/secrets.key")" bundle.tar unpacked || fail 'a key is in it'
+	api DELETE /v1/secrets/PLANTED
+	# Without a daemon, and with settings that are wrong.
+	echo 'nonsense = 1' >wrong.toml
+	atoll -H unix:"$work/none.sock" support-bundle none.tar --config "$PWD/wrong.toml"
+	is "$status" 0 "$err"
+	has "$(tar -xOf none.tar metrics.txt)" 'no answer'
+	has "$(tar -xOf none.tar settings.json)" nonsense
 }
 
 # The last test: it ends the daemon and starts another one.
