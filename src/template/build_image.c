@@ -1,6 +1,9 @@
 /* build_image.c - FROM an image of a registry. See build_internal.h. */
 #include "template/build_internal.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/sha256.h"
 #include "template/image.h"
 
 #include <fcntl.h>
@@ -11,6 +14,7 @@
 struct build_pull {
 	struct image_pull *pull;
 	int archive;                                       /* or -1 */
+	char key[STORE_HASH + 1];                          /* of the cache; "": it may change */
 	void (*rooted)(struct build *b, const char *root); /* COPY: gets its root; NULL: FROM */
 };
 
@@ -33,6 +37,54 @@ static json_t *build_image_stage(const struct image *image)
 			 "entrypoint", json_object_get(image->config, "entrypoint"));
 }
 
+/* ---- the cache: of images that cannot change, by the hash of an upload or a digest ---- */
+
+static void build_image_key(const char *reference, const char *file, char out[STORE_HASH + 1])
+{
+	uint8_t sum[SHA256_BYTES];
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, "image\n", 6);
+	sha256_add(&s, reference, strlen(reference));
+	sha256_add(&s, file, strlen(file) + 1);
+	sha256_end(&s, sum);
+	hex_encode(out, sum, sizeof(sum));
+}
+
+static void build_image_remember(struct build *b, const json_t *stage)
+{
+	const json_t *layers = json_object_get(stage, "layers");
+	const char *top = json_string_value(json_array_get(layers, json_array_size(layers) - 1));
+	auto_free char *state = json_dumps(stage, JSON_COMPACT);
+	struct err e;
+
+	if (b->pull->key[0] && top && state &&
+	    store_cache_put(b->all->fleet->store, b->row.team, b->pull->key, top, state,
+			    fleet_now_ns(), &e) < 0)
+		log_warn("cannot remember an image", LOG_E(&e));
+}
+
+/* 1: the stage is that of an earlier pull. */
+static int build_image_known(struct build *b, const char *key, const char *reference)
+{
+	char layer[STORE_HASH + 1];
+	auto_free char *text = NULL;
+	json_t *stage;
+	struct err e;
+
+	if (!key[0] || b->force || b->retried ||
+	    store_cache_get(b->all->fleet->store, b->row.team, key, fleet_now_ns(), layer, &text,
+			    &e) < 0)
+		return 0;
+	stage = json_loads(text, 0, NULL);
+	if (!stage)
+		return 0;
+	build_log(b, "info", "CACHED FROM %s", reference);
+	build_stage_set(b, stage);
+	return 1;
+}
+
 static void build_image_done(void *ctx, const struct image *image, const struct err *e)
 {
 	void (*rooted)(struct build * b, const char *root);
@@ -51,6 +103,7 @@ static void build_image_done(void *ctx, const struct image *image, const struct 
 		  (unsigned long long)image->bytes);
 	rooted = b->pull->rooted;
 	stage = build_image_stage(image);
+	build_image_remember(b, stage);
 	build_pull_free(b->pull);
 	b->pull = NULL;
 	if (rooted) {
@@ -63,21 +116,28 @@ static void build_image_done(void *ctx, const struct image *image, const struct 
 		build_continue(b);
 }
 
-/* The archive that a reference names; -1: it is the reference of a registry, or e is set. */
-static int build_image_archive(struct build *b, const char *reference, struct err *e)
+/* The archive that a reference names; -1: it is the reference of a registry, or e is set. key: "" if the
+ * image may be another one the next time. */
+static int build_image_archive(struct build *b, const char *reference, char key[STORE_HASH + 1],
+			       struct err *e)
 {
 	const char *hash = reference + strlen(UPLOAD);
 	struct store_upload row;
 	struct err ignored;
 	int fd;
 
-	if (strncmp(reference, UPLOAD, strlen(UPLOAD)) != 0)
+	key[0] = 0;
+	if (strncmp(reference, UPLOAD, strlen(UPLOAD)) != 0) {
+		if (strstr(reference, "@sha256:"))
+			build_image_key(reference, "", key);
 		return -1;
+	}
 	if (store_upload_get(b->all->fleet->store, b->row.team, hash, &row, e) < 0)
 		return err_set(e, ERR_NOT_FOUND,
 			       "there is no upload %.64s; send the archive with PUT "
 			       "/v1/templates/uploads/{hash} first",
 			       hash);
+	build_image_key(reference, row.file, key);
 	fd = openat(b->all->uploads, row.file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, "open upload %.64s", hash);
@@ -103,7 +163,14 @@ static void build_pull_image(struct build *b, const char *reference, const json_
 	if (!b->pull)
 		abort();
 	b->pull->rooted = rooted;
-	b->pull->archive = from.archive = build_image_archive(b, reference, &e);
+	b->pull->archive = from.archive = build_image_archive(b, reference, b->pull->key, &e);
+	if (!e.kind && !rooted && build_image_known(b, b->pull->key, reference)) {
+		build_pull_free(b->pull);
+		b->pull = NULL;
+		if (build_save(b) == 0)
+			build_continue(b);
+		return;
+	}
 	if (e.kind || image_pull_begin(b->all->fleet, &b->all->conf.image, &from, &on, b,
 				       &b->pull->pull, &e) < 0) {
 		err_in(&e, "%s %.60s", rooted ? "COPY --from" : "FROM", reference);

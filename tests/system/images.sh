@@ -122,6 +122,9 @@ an_uploaded_archive_of_an_image_is_the_same_image() {
 	is "$(upload bbbb "$work/docker.tar")" 204
 	build docker upload:bbbb
 	is "$result" ready "$why $log"
+	build docker upload:bbbb
+	has "$log" "CACHED FROM upload:bbbb"
+	is "$(layers_of "$id")" "$first"
 	is "$(layers_of "$id")" "$first"
 	head -c 100000 "$work/oci.tar" >cut.tar
 	is "$(upload cccc cut.tar)" 204
