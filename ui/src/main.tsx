@@ -21,6 +21,7 @@ function Page() {
 	if (first === 'batches') return <Lazy key={path.value} load={async () => (await import('./pages/Batches')).default} props={{ id: second ?? '' }} />
 	if (first === 'schedules') return <Lazy key={path.value} load={async () => (await import('./pages/Schedules')).default} props={{ name: decodeURIComponent(second ?? '') }} />
 	if (first === 'monitor' && !second) return <Lazy key={first} load={async () => (await import('./pages/Monitor')).default} props={{}} />
+	if (first === 'monitor' && second === 'figures') return <Lazy key={path.value} load={async () => (await import('./pages/Figures')).default} props={{}} />
 	if (first === 'activity' && !second) return <Lazy key={first} load={async () => (await import('./pages/Events')).default} props={{}} />
 	if (first === 'settings') return <Lazy key={path.value} load={async () => (await import('./pages/Settings')).default} props={{ tab: second ?? '' }} />
 	if (first === 'agents') return <Lazy key={path.value} load={async () => (await import('./pages/Agents')).default} props={{ id: second ?? '' }} />

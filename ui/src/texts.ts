@@ -104,6 +104,12 @@ export const t = {
 		title: 'Search in files', exact: 'Match case', busy: 'Searching…', hint: 'Type a word: every file below /home/user is searched.', error: 'The search failed', results: 'Results',
 		found: (n: number, files: number, cut: boolean) => n === 0 ? 'Nothing was found.' : `${cut ? 'The first ' : ''}${n} ${n === 1 ? 'hit' : 'hits'} in ${files} ${files === 1 ? 'file' : 'files'}`,
 	},
+	figures: {
+		title: 'Figures over time', figure: 'Figure', overview: 'Overview', by: 'By', sum: 'all together', none: 'No value was stored in this time. One is stored for each minute.',
+		last1h: 'Last hour', last6h: 'Last 6 hours', last1d: 'Last day', last7d: 'Last 7 days', last30d: 'Last 30 days', last365d: 'Last year', perMinute: (n: string) => `${n}/min`,
+		executions: 'Executions', failures: 'Executions that failed', wall: 'Wall time, 95 % below', memory: 'Peak memory, 95 % below', boxes: 'Boxes', toBox: 'Time to a box, 95 % below', cpu: 'CPU of boxes', sent: 'Sent by boxes',
+		requests: 'Requests', answers: 'Time of requests, 95 % below', installs: 'Package installs', pipelines: 'Pipelines', cost: 'Cost', open: 'Figures over time',
+	},
 	monitor: {
 		title: 'Monitor', error: 'The figures could not be read', live: 'Every second; before that every 10 s. Drag to zoom, double-click to zoom out.', notLive: 'Figures until the box stopped or the connection was lost.',
 		table: 'As a table', time: 'Time', pids: 'Processes', received: 'Received per second', sent: 'Sent per second', cpu: (cpus: number) => `CPU, of ${cpus * 100} %`, memory: (most: string) => `Memory, of ${most}`,

@@ -85,7 +85,7 @@ function Graphs({ box, range }: { box: string, range: string }) {
 	const cpus = box ? (b?.limits.cpu_milli ?? 1000) / 1000 : h?.cpus ?? 1, memory = box ? b?.limits.mem : h?.memory.total, disk = box ? b?.limits.disk : h?.disk.total
 	const common = { time: c.time, version: s.version, markers, from }
 	return <section class="card list" aria-labelledby="graphs-title">
-		<header><h2 id="graphs-title">{box ? nameOf(box) : x.machine}</h2>{!box && h && <span class="dim wide-only">{x.facts(h.cpus, bytes(h.memory.total), duration(h.uptime_s * 1000))}</span>}{box && programs.length > 0 && <span class="dim wide-only">{x.programs(programs.length)}</span>}{box && <a href={`/b/${box}`} class="push side-link">{x.openBox}</a>}</header>
+		<header><h2 id="graphs-title">{box ? nameOf(box) : x.machine}</h2>{!box && h && <span class="dim wide-only">{x.facts(h.cpus, bytes(h.memory.total), duration(h.uptime_s * 1000))}</span>}{box && programs.length > 0 && <span class="dim wide-only">{x.programs(programs.length)}</span>}{box ? <a href={`/b/${box}`} class="push side-link">{x.openBox}</a> : <a href="/monitor/figures" class="push side-link">{t.figures.open}</a>}</header>
 		<Controls range={range} box={box} table={table.value} onTable={() => { table.value = !table.value }} />
 		{s.error ? s.error.status === 403 ? <Empty text={x.notOperator} /> : <ErrorState title={t.monitor.error} error={s.error} retry={() => void s.load()} />
 			: !s.ready ? <Loading lines={4} slow={t.slow} />

@@ -36,6 +36,12 @@ function drawMarkers(u: uPlot, markers: Marker[]) {
 	ctx.restore()
 }
 
+/** Seconds within five minutes, days beyond two. */
+function axisTimes(times: number[], span: number): string[] {
+	if (span > 2 * 86400) return times.map((n) => new Date(n * 1000).toLocaleDateString([], { day: 'numeric', month: 'short' }))
+	return times.map((n) => new Date(n * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false, ...(span <= 300 && { second: '2-digit' }) }))
+}
+
 export function Graph({ title, time, values, version, unit, most, markers, from, binary }: {
 	title: string, time: number[], values: (number | null)[], version: number, unit: (n: number) => string, most?: number, markers?: Marker[], from?: number, binary?: boolean
 }) {
@@ -47,7 +53,7 @@ export function Graph({ title, time, values, version, unit, most, markers, from,
 		const p = plot.current = new uPlot({
 			width: 300, height: 150, cursor: { sync: { key: 'atoll' }, drag: { x: true, y: false } }, legend: { show: false },
 			scales: { x: { time: true, range: (_u, min, max) => [Math.min(min ?? 0, now.current.from ?? Infinity), max ?? 1] }, y: { range: (_u, _min, max) => [0, Math.max(max ?? 0, most ?? 1) * 1.05] } },
-			axes: [{ ...axis, size: 28, values: (u, v) => { const wide = (u.scales.x!.max ?? 0) - (u.scales.x!.min ?? 0) > 300; return v.map((n) => new Date(n * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false, ...(!wide && { second: '2-digit' }) })) } }, { ...axis, size: 62, ...(binary && { incrs: powers }), values: (_u, v) => v.map((n) => n == null ? '' : unit(n)) }],
+			axes: [{ ...axis, size: 28, values: (u, v) => axisTimes(v, (u.scales.x!.max ?? 0) - (u.scales.x!.min ?? 0)) }, { ...axis, size: 62, ...(binary && { incrs: powers }), values: (_u, v) => v.map((n) => n == null ? '' : unit(n)) }],
 			series: [{}, { stroke: css('--acc'), width: 1.5, fill: css('--acc-bg'), points: { show: false }, spanGaps: false }],
 			hooks: { draw: [(u) => drawMarkers(u, now.current.markers ?? [])] },
 		}, [time, values] as uPlot.AlignedData, place.current!)
