@@ -5,6 +5,7 @@ prints one line per time: CASE SECONDS.
 """
 import sys
 from datetime import datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -46,6 +47,7 @@ class Cron:
         return t.month in self.months and (day and weekday if self.both else day or weekday)
 
 
+@lru_cache(maxsize=None)
 def times(text, zone, since, until):
     """All times in (since, until]."""
     cron, tz = Cron(text), ZoneInfo(zone)

@@ -116,10 +116,14 @@ a_server_killed_between_claim_and_start_runs_the_tick_once() {
 	is "$(get '[.items[] | select(.tag == "once-only")] | length')" 1 "$body"
 }
 
-each_second_has_one_tick_when_the_server_is_killed() {
+each_second_has_one_tick_when_the_server_is_replaced_and_killed() {
 	schedule seconds 'every 1s' '{run:{command:"true"}, overlap:"queue", catch_up:"all", catch_up_max:100}'
 	is "$code" 201 "$body"
 	soon tick_is seconds '[.items[] | select(.state == "succeeded")] | length >= 1' true
+	old=$(server_pid)
+	kill -HUP "$supervisor"
+	replaced() { ! kill -0 "$old" 2>/dev/null; }
+	soon replaced
 	kill -9 "$(server_pid)"
 	soon serving
 	soon tick_is seconds '[.items[] | select(.state == "succeeded")] | length >= 3' true
