@@ -43,6 +43,8 @@ struct api_conf {
 				     * NULL */
 	int e2b_internet; /* a sandbox whose request names no hosts may reach all of them */
 	int e2b_insecure; /* old E2B clients may create sandboxes without tokens */
+	int64_t certificate_until_s; /* when the TLS certificate expires, since 1970; 0: there is none */
+	int replaces_crashed; /* the server before this one ended unexpectedly */
 	uint16_t port; /* of the first TCP listener, and whether it uses TLS; 0: no TCP listener */
 	int tls;
 	uint32_t own_uid; /* of the user that started the daemon; on the unix socket this user has
@@ -104,6 +106,7 @@ struct api {
 	struct llm_client *model; /* NULL: no model is configured */
 	struct outbound *outbound; /* outbound/outbound.h: requests to other hosts */
 	struct webhook_runner *webhooks; /* webhook/runner.h */
+	struct alerts *alerts; /* alert/alerts.h */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct builds *builds; /* template/build.h */
 	struct schedule_runs *schedules; /* v1ops/schedule_runs.h */

@@ -51,6 +51,7 @@ extern const struct command command_volume;
 extern const struct command command_secret;
 extern const struct command command_webhook;
 extern const struct command command_schedule;
+extern const struct command command_alerts;
 extern const struct command command_net;
 extern const struct command command_batch;
 extern const struct command command_pipeline;

@@ -5,6 +5,7 @@
 #include "egress/net_rule.h"
 #include "daemon/addr.h"
 #include "daemon/config_checks.h"
+#include "outbound/target.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -144,6 +145,27 @@ static int check_header(const char *text, struct err *e)
 		       : err_set(e, ERR_INVALID,
 				 "'%.40s' is not a header line; write it like Authorization: Bearer TOKEN",
 				 text);
+}
+
+static int check_alert_url(const char *text, struct err *e)
+{
+	struct outbound_target t;
+
+	if (outbound_target_parse(&t, text, e) < 0)
+		return -1;
+	return t.mail ? err_set(e, ERR_INVALID, "'%.60s' is not a URL of http or https", text) : 0;
+}
+
+static int check_mail_server(const char *text, struct err *e)
+{
+	struct outbound_target t;
+
+	if (outbound_target_parse(&t, text, e) < 0)
+		return -1;
+	return t.mail ? 0
+		      : err_set(e, ERR_INVALID,
+				"'%.60s' is not a mail server; write it like smtp://mail.example.org",
+				text);
 }
 
 static int check_registry(const char *text, struct err *e)
@@ -401,6 +423,27 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_TRACE_HEADERS] = { "trace.headers", CONFIG_LIST, NULL, "ATOLL_TRACE_HEADERS",
 		.check = check_header, .reload = 1,
 		.help = "further header lines for the collector, such as Authorization: Bearer TOKEN" },
+	[CONFIG_ALERTS_INTERVAL] = { "alerts.interval", CONFIG_TIME, "10s", "ATOLL_ALERTS_INTERVAL",
+		.lowest = 100, .highest = 3600000, .reload = 1,
+		.help = "time between two evaluations of the alert rules" },
+	[CONFIG_ALERTS_WEBHOOK] = { "alerts.webhook", CONFIG_TEXT, NULL, "ATOLL_ALERTS_WEBHOOK",
+		.check = check_alert_url, .reload = 1,
+		.help = "URL that alerts are sent to, as JSON; its host may have an internal address" },
+	[CONFIG_ALERTS_SECRET] = { "alerts.webhook_secret", CONFIG_SECRET, NULL, "ATOLL_ALERTS_WEBHOOK_SECRET", .reload = 1,
+		.help = "key of the signatures of these requests; none: they are not signed" },
+	[CONFIG_ALERTS_MAIL_SERVER] = { "alerts.mail_server", CONFIG_TEXT, NULL, "ATOLL_ALERTS_MAIL_SERVER",
+		.check = check_mail_server, .reload = 1,
+		.help = "mail server for alerts: smtp://host[:port], with TLS if it offers it, or smtps://host[:port]" },
+	[CONFIG_ALERTS_MAIL_FROM] = { "alerts.mail_from", CONFIG_TEXT, NULL, "ATOLL_ALERTS_MAIL_FROM", .reload = 1,
+		.help = "address of the sender of these mails" },
+	[CONFIG_ALERTS_MAIL_TO] = { "alerts.mail_to", CONFIG_LIST, NULL, "ATOLL_ALERTS_MAIL_TO", .reload = 1,
+		.help = "addresses that alerts are mailed to, at most 16" },
+	[CONFIG_ALERTS_MAIL_USER] = { "alerts.mail_user", CONFIG_TEXT, NULL, "ATOLL_ALERTS_MAIL_USER", .reload = 1,
+		.help = "user of the mail server; its password is sent with TLS only" },
+	[CONFIG_ALERTS_MAIL_PASSWORD] = { "alerts.mail_password", CONFIG_SECRET, NULL, "ATOLL_ALERTS_MAIL_PASSWORD", .reload = 1,
+		.help = "password of that user" },
+	[CONFIG_ALERTS_COMMAND] = { "alerts.command", CONFIG_PATH, NULL, "ATOLL_ALERTS_COMMAND", .reload = 1,
+		.help = "executable that gets each alert as JSON on its stdin; it runs as the user of the API server" },
 	[CONFIG_PIP_INDEX] = { "packages.pip_index", CONFIG_TEXT, NULL, "ATOLL_PIP_INDEX",
 		.check = check_registry, .reload = 1,
 		.help = "URL of the Python package index; none: pip cannot install packages" },

@@ -16,7 +16,8 @@ enum { OUTBOUND_UID = 64173, OUTBOUND_FILES = 2048 };
 
 /* Settings with URLs of the operator, whose hosts may have internal addresses; CONFIG_NKEYS is the
  * end. */
-static const enum config_key outbound_urls[] = { CONFIG_TRACE_ENDPOINT, CONFIG_NKEYS };
+static const enum config_key outbound_urls[] = { CONFIG_TRACE_ENDPOINT, CONFIG_ALERTS_WEBHOOK,
+						 CONFIG_ALERTS_MAIL_SERVER, CONFIG_NKEYS };
 
 static int outbound_add(struct outbound_child_list *l, const struct net_rule *r, const char *what,
 			struct err *e)

@@ -13,6 +13,7 @@
  * earlier waits in the socket's queue, and finds all boxes. */
 #include "daemon/server.h"
 #include "outbound/outbound.h"
+#include "alert/alerts.h"
 #include "pipeline/pipeline.h"
 #include "api/api.h"
 #include "api/oidc.h"
@@ -108,6 +109,14 @@ static void ask_outbound(void *user)
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_command(void *user)
+{
+	struct server *x = user;
+	struct frame ask = sock_head(WIRE_ALERT_COMMAND, 0);
+
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void ask_doctor(struct api *a)
 {
 	struct server *x = loop_owner(a, struct server, api);
@@ -142,6 +151,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		llm_client_connect(x->api.model, steal_fd(fd));
 	else if (f->type == WIRE_OUTBOUND_CONNECT && *fd >= 0)
 		outbound_connect(x->api.outbound, steal_fd(fd));
+	else if (f->type == WIRE_ALERT_COMMAND && *fd >= 0)
+		alerts_command_connect(x->api.alerts, steal_fd(fd));
 	else if (f->type == WIRE_DOCTOR && *fd >= 0)
 		doctor_connect(&x->api, steal_fd(fd));
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
@@ -168,6 +179,7 @@ static void begin_drain(struct server *x)
 	pipelines_alone(x->api.pipelines);
 	webhook_runner_stop(x->api.webhooks);
 	schedule_runs_alone(x->api.schedules);
+	alerts_stop(x->api.alerts);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -253,6 +265,7 @@ static void all_restored(struct fleet *f)
 	agents_set_sole_server(&x->api);
 	package_preinstall_begin(&x->prepare, f);
 	webhook_runner_start(x->api.webhooks);
+	alerts_start(x->api.alerts);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
 	frame_conn_send(&x->supervisor, &done, sizeof(done), NULL, 0, -1);
 }
@@ -617,6 +630,25 @@ static struct api_conf api_settings(const struct server_start *s)
 	};
 }
 
+static struct alerts_conf alert_settings(struct server *x)
+{
+	const struct config *c = x->start->config;
+
+	return (struct alerts_conf){
+		.interval_ms = (uint32_t)config_number(c, CONFIG_ALERTS_INTERVAL),
+		.webhook = config_text(c, CONFIG_ALERTS_WEBHOOK),
+		.webhook_secret = config_text(c, CONFIG_ALERTS_SECRET),
+		.mail_server = config_text(c, CONFIG_ALERTS_MAIL_SERVER),
+		.mail_from = config_text(c, CONFIG_ALERTS_MAIL_FROM),
+		.mail_to = config_list(c, CONFIG_ALERTS_MAIL_TO),
+		.mail_user = config_text(c, CONFIG_ALERTS_MAIL_USER),
+		.mail_password = config_text(c, CONFIG_ALERTS_MAIL_PASSWORD),
+		.command = config_text(c, CONFIG_ALERTS_COMMAND),
+		.need_command = ask_command,
+		.ctx = x,
+	};
+}
+
 static int read_boot(char out[64], struct err *e)
 {
 	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -754,6 +786,7 @@ static int server_begin(struct server *x, struct err *e)
 							 NULL };
 	struct fleet_conf conf = fleet_settings(s);
 	struct builds_conf builds;
+	struct alerts_conf alerts;
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
@@ -781,6 +814,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.loop = &x->loop;
 	x->api.conf = api_settings(s);
 	x->api.conf.statm = statm;
+	x->api.conf.certificate_until_s = x->tls ? tls_expires_s(x->tls) : 0;
+	x->api.conf.replaces_crashed = s->crashed;
 	http_server_init(&x->api.http, &x->loop);
 	x->api.http.limits.connections = (uint32_t)config_number(s->config, CONFIG_MAX_CONNECTIONS);
 	x->api.http.limits.per_address =
@@ -818,6 +853,8 @@ static int server_begin(struct server *x, struct err *e)
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
+	alerts = alert_settings(x);
+	x->api.alerts = alerts_new(&x->api.fleet, x->api.metrics, x->api.outbound, &alerts);
 	ask_keeper(&x->api.fleet);
 	egress_client_begin(&x->api.fleet.egress_client);
 	return fleet_restore(&x->api.fleet, e);
@@ -841,6 +878,7 @@ int server_main(const struct server_start *s)
 	e2b_fini(&x.api);
 	fragment_spares_free(&x.api);
 	builds_free(x.api.builds);
+	alerts_free(x.api.alerts);
 	v1_fini(&x.api);
 	llm_client_free(x.api.model);
 	trace_stop();

@@ -18,6 +18,7 @@ struct server_start {
 	gid_t gid;
 	gid_t access_gid;   /* serve.group; 0: none */
 	const char *folder; /* of the store */
+	int crashed;        /* the server before this one ended unexpectedly */
 	int models;         /* the llm process runs: WIRE_LLM_CONNECT to the supervisor returns a
 			     * connection */
 };

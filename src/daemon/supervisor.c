@@ -17,6 +17,7 @@
 #include "client/box_handle.h"
 #include "jail/feature.h"
 #include "daemon/activation.h"
+#include "daemon/alert_child.h"
 #include "daemon/addr.h"
 #include "daemon/keeper_connect.h"
 #include "daemon/confine.h"
@@ -75,6 +76,7 @@ struct supervisor {
 	uint64_t keeper_logged_ns;
 	char keeper_error[sizeof(((struct err *)0)->msg)];
 	struct doctor_children doctors;
+	struct alert_child alert_child;
 	struct server_process servers[SERVERS_MAX]; /* oldest first */
 	unsigned nservers;
 	struct egress_child egress_child;
@@ -86,6 +88,7 @@ struct supervisor {
 	int activated; /* the sockets were passed by a service manager */
 	int announced; /* the addresses were printed */
 	int failed;
+	int crashed; /* the server that is started replaces one that ended unexpectedly */
 	int failed_upgrades,
 		upgrade_errno; /* for `atoll upgrade`, which reads them from serve.pid */
 	char **argv;
@@ -257,6 +260,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 				  .own_uid = getuid(),
 				  .access_gid = w->state_dir.access_gid,
 				  .folder = w->state_dir.folder,
+				  .crashed = w->crashed,
 				  .models = w->llm_child.path[0] != 0 };
 	sigset_t none;
 
@@ -432,6 +436,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		f->wants_model = 1;
 	else if (said->type == WIRE_OUTBOUND_CONNECT)
 		f->wants_outbound = 1;
+	else if (said->type == WIRE_ALERT_COMMAND)
+		alert_child_start(&w->alert_child, &w->config, &w->state_dir, f->link);
 	else if (said->type == WIRE_DOCTOR)
 		doctor_child_start(&w->doctors, f->link);
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
@@ -532,8 +538,10 @@ static void replace_server(struct supervisor *w, int status)
 		  LOG_I("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
 	if (!w->ready) /* it never served: no restart loop without a pause */
 		nanosleep(&a_while, NULL);
+	w->crashed = 1;
 	if (start_server(w, &e) < 0)
 		log_error("no server", LOG_E(&e));
+	w->crashed = 0;
 }
 
 static void supervisor_reap(struct supervisor *w)
@@ -545,6 +553,7 @@ static void supervisor_reap(struct supervisor *w)
 		if (egress_child_ended(&w->egress_child, pid) ||
 		    llm_child_ended(&w->llm_child, pid) ||
 		    outbound_child_ended(&w->outbound_child, pid) ||
+		    alert_child_ended(&w->alert_child, pid) ||
 		    doctor_child_ended(&w->doctors, pid))
 			continue;
 		for (unsigned i = 0; i < w->nservers; i++)

@@ -3,6 +3,8 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <time.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,6 +116,16 @@ int tls_client(const char *ca_file, struct ssl_ctx_st **out_ctx, struct err *e)
 	}
 	*out_ctx = ctx;
 	return 0;
+}
+
+int64_t tls_expires_s(struct ssl_ctx_st *ctx)
+{
+	const X509 *cert = SSL_CTX_get0_certificate(ctx);
+	struct tm tm;
+
+	if (!cert || ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) != 1)
+		return 0;
+	return timegm(&tm);
 }
 
 void tls_free(struct ssl_ctx_st *ctx)

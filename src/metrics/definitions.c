@@ -14,6 +14,7 @@ static const char *const token_kinds[] = { "in", "out", "cache_read", "cache_wri
 static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx", NULL };
 static const char *const quotas[] = { "boxes",   "requests", "executions", "output",
 				      "compute", "budget",   NULL };
+static const char *const processes[] = { "server", "keeper", NULL };
 static const char *const span_results[] = { "sent", "dropped", "failed", NULL };
 
 #define LANGUAGE                                                                                   \
@@ -108,6 +109,9 @@ const struct metric_def metric_defs[METRIC_COUNT] = {
 	[METRIC_LOG_LINES_LOST] = { "log_lines_lost_total", METRIC_COUNTER, "", "Log lines that were dropped because the log was not read.", { { 0 } }, 0 },
 	[METRIC_HISTORY_REMOVED] = { "history_removed_total", METRIC_COUNTER, "", "Rows of runs, boxes, idempotency keys and the audit log that were deleted because of their age or number.", { { 0 } }, 0 },
 	[METRIC_TRACE_SPANS] = { "trace_spans_total", METRIC_COUNTER, "", "Sampled spans: sent to the collector, dropped because the queue was full, or failed because the collector did not accept them.", { { "result", span_results, 0 } }, 0 },
+	[METRIC_PROCESS_RESTARTS] = { "process_restarts_total", METRIC_COUNTER, "", "Processes of the daemon that ended and were started again: the server itself, and the keeper.", { { "process", processes, 0 } }, 0 },
+	[METRIC_CERTIFICATE_SECONDS] = { "certificate_seconds", METRIC_GAUGE, "seconds", "Time until the TLS certificate of the server expires.", { { 0 } }, 0 },
+	[METRIC_SUSPECT_BOXES] = { "suspect_boxes", METRIC_GAUGE, "", "Boxes that have used all of their CPU for ten minutes, with hardly any output.", { { 0 } }, 0 },
 	/* clang-format on */
 };
 

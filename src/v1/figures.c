@@ -9,6 +9,7 @@
 #include "pipeline/pipeline.h"
 #include "v1agent/models.h"
 #include "v1box/host_sampler.h"
+#include "v1box/suspects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,6 +261,17 @@ static void figures_traces(struct metrics *m, struct trace_figures f)
 	figures_labelled(m, METRIC_TRACE_SPANS, f.failed, "failed");
 }
 
+static void figures_alarming(struct metrics *m, const struct api *a)
+{
+	int64_t left_s = a->conf.certificate_until_s - fleet_now_ns() / 1000000000;
+
+	figures_labelled(m, METRIC_PROCESS_RESTARTS, (uint64_t)a->conf.replaces_crashed, "server");
+	figures_labelled(m, METRIC_PROCESS_RESTARTS, a->fleet.figures.keeper_lost, "keeper");
+	if (a->conf.certificate_until_s)
+		metrics_put(m, METRIC_CERTIFICATE_SECONDS, (double)left_s, NULL, NULL);
+	figures_one(m, METRIC_SUSPECT_BOXES, suspects_count(a));
+}
+
 /* ---- the source ---- */
 
 static void figures_read(struct metrics_source *s, struct metrics *m)
@@ -277,6 +289,7 @@ static void figures_read(struct metrics_source *s, struct metrics *m)
 	figures_keeper(x, m);
 	figures_host(m, a);
 	figures_traces(m, trace_figures());
+	figures_alarming(m, a);
 }
 
 void figures_init(struct api *a)

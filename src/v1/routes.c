@@ -41,6 +41,7 @@
 #include "v1/ui_login.h"
 #include "v1/v1.h"
 #include "v1ops/receipts.h"
+#include "v1ops/alerts.h"
 #include "v1ops/webhooks.h"
 #include "v1ops/schedules.h"
 #include "base/cleanup.h"
@@ -180,6 +181,13 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/runs/{run}/receipt", NEED_VIEWER, v1_receipts_of_run, "get the signed receipt of a run", .group = "runs" },
 	{ "GET", "/v1/receipts", NEED_VIEWER, v1_receipts_list, "get the chain of receipts of this node, by number; of other teams only the links", .query = receipts_list_query, .group = "runs" },
 	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .group = "runs" },
+	{ "GET", "/v1/alerts", NEED_OWNER, v1_alerts_list, "operators: list alerts, newest first", .query = v1_alerts_query, .group = "alerts" },
+	{ "GET", "/v1/alerts/rules", NEED_OWNER, v1_alerts_rules, "operators: list the rules of alerts with their values", .group = "alerts" },
+	{ "PUT", "/v1/alerts/rules/{rule}", NEED_OWNER, v1_alerts_set_rule, "operators: change a rule, or add one", v1_alert_rule_fields, .group = "alerts", .action = "alert.rule" },
+	{ "DELETE", "/v1/alerts/rules/{rule}", NEED_OWNER, v1_alerts_reset_rule, "operators: delete a rule, or undo the changes of a shipped one", .group = "alerts", .action = "alert.rule" },
+	{ "GET", "/v1/alerts/notices", NEED_OWNER, v1_alerts_notices, "operators: list notices that were not delivered yet", .group = "alerts" },
+	{ "POST", "/v1/alerts/test", NEED_OWNER, v1_alerts_test, "operators: send a test notice to all channels", .group = "alerts", .action = "alert.test" },
+
 	{ "GET", "/v1/webhooks", NEED_VIEWER, v1_webhooks_list, "list webhooks", .group = "webhooks" },
 	{ "POST", "/v1/webhooks", NEED_EDITOR, v1_webhooks_create, "send events of the team to a URL, signed", v1_webhooks_create_fields, .group = "webhooks", .action = "webhook.create" },
 	{ "GET", "/v1/webhooks/{webhook}", NEED_VIEWER, v1_webhooks_show, "show a webhook, by id or name", .group = "webhooks" },

@@ -12,7 +12,7 @@ int webhook_check_pattern(const char *pattern, struct err *e)
 
 	if (!n || n > STORE_WORD)
 		return err_set(e, ERR_INVALID,
-			       "'%.40s' is not an event; write it like box.created or box.*",
+			       "'%.40s' is not an event; write it like run.ended or box.*",
 			       pattern);
 	for (const char *c = pattern; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("._-*", *c))

@@ -141,6 +141,8 @@ enum wire_type {
 	WIRE_EGRESS_SECRETS = 126, /* struct wire_id, tail: parts (enum wire_secret_part); replaces those of the box, also before its OPEN */
 	/* requests to other hosts: server <-> supervisor <-> outbound */
 	WIRE_OUTBOUND_CONNECT = 127, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
+	/* alerts: server <-> supervisor */
+	WIRE_ALERT_COMMAND = 128, /* from a server: request; from the supervisor, + fd: one packet for the command, one packet with the result */
 };
 /* clang-format on */
 

@@ -151,5 +151,97 @@ webhooks_of_e2b_have_its_shape_and_its_signature() {
 	is "$code" 404 "$body"
 }
 
-export ATOLL_OUTBOUND_ALLOW=127.0.0.1
+# set_rule NAME JSON
+set_rule() {
+	api PUT "/v1/alerts/rules/$1" "$2"
+	is "$code" 200 "$body"
+}
+# alert_is RULE STATE: the newest alert of the rule
+alert_is() { api GET /v1/alerts && [ "$(get "[.items[] | select(.rule == \"$1\")][0].state")" = "$2" ]; }
+# noticed RULE STATE: by webhook, mail and command
+noticed() {
+	[ "$(requests /alerts "any(.signed and .body.rule == \"$1\" and .body.state == \"$2\")")" = true ] &&
+		grep -q "Subject: \[atoll\] $2: $1" "$received/mails" &&
+		jq -es "any(.[]; .rule == \"$1\" and .state == \"$2\")" <"$received/commands" >/dev/null
+}
+
+a_test_reaches_all_channels() {
+	api POST /v1/alerts/test
+	is "$code" 202 "$body"
+	is "$(get '.channels | join(" ")')" 'webhook mail command'
+	soon noticed test test
+	delivered() { api GET /v1/alerts/notices && [ "$(get '.items | length')" = 0 ]; }
+	soon delivered
+	is "$(jq -r 'join(" ")' <"$received/mails" | grep -c 'MAIL FROM:<atoll@example.org>.*RCPT TO:<ops@example.org>.*Subject: \[atoll\] test: test')" 1
+	has "$(ATOLL_KEY=$key "$ATOLL" -H "$url" alerts test)" mail
+}
+
+alerts_fire_and_are_resolved_by_load() {
+	boxes=
+	for i in 1 2; do
+		new_box
+		boxes="$boxes $box"
+	done
+	api GET /v1/boxes
+	before=$(get '.items | length')
+	set_rule many "{\"figure\":\"boxes\",\"aggregate\":\"last\",\"threshold\":$before,\"cooldown_s\":0,\"summary\":\"many boxes\"}"
+	set_rule failures '{"window_s":1,"for_s":0,"min_count":1,"cooldown_s":0}'
+	set_rule quota '{"window_s":1,"cooldown_s":0}'
+	is "$(get .threshold)" 0
+	api PUT /v1/teams/small '{"executions_per_day":1}'
+	owner=$key key=$("$ATOLL" key new small --team small --role editor --state "$state" --quiet)
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 200 "$body"
+	api POST /v1/run '{"command":"true"}'
+	is "$code" 429 "$body"
+	key=$owner
+	for i in 1 2 3 4; do
+		api POST /v1/run '{"command":"exit 3"}'
+	done
+	new_box
+	boxes="$boxes $box"
+	for rule in failures quota many; do
+		soon alert_is $rule firing
+		soon noticed $rule firing
+	done
+	for box in $boxes; do
+		api DELETE "/v1/boxes/$box"
+	done
+	for rule in many quota failures; do
+		soon alert_is $rule resolved
+		soon noticed $rule resolved
+	done
+	api GET /v1/alerts
+	is "$(get '[.items[] | select(.rule == "many")][0] | (.fired != null and .resolved > .fired)')" true
+	has "$(ATOLL_KEY=$key "$ATOLL" -H "$url" alerts)" 'many boxes'
+	api DELETE /v1/alerts/rules/many
+	is "$code" 204 "$body"
+	api DELETE /v1/alerts/rules/failures
+	has "$(ATOLL_KEY=$key "$ATOLL" -H "$url" alerts rules)" 'increase of executions_total / executions_total'
+	api GET /v1/alerts/rules
+	is "$(get '[.items[] | select(.enabled)] | length')" 11
+	is "$(get '[.items[] | select(.name == "failures")][0].window_s')" 300
+}
+
+bad_rules_and_other_callers_are_refused() {
+	for rule in '{"figure":"nothing"}' '{"figure":"boxes","aggregate":"increase"}' '{"figure":"boxes","aggregate":"last","summary":"a\nb"}' '{}'; do
+		api PUT /v1/alerts/rules/new "$rule"
+		is "$code" 400 "$rule: $body"
+	done
+	api DELETE /v1/alerts/rules/new
+	is "$code" 404 "$body"
+	owner=$key key=$editor
+	api GET /v1/alerts
+	is "$code" 403 "$body"
+	key=$owner
+}
+
+: >"$received/mails"
+: >"$received/commands"
+chmod a+w "$received/commands"
+printf '#!/bin/sh\ncat >>%s/commands\necho >>%s/commands\n' "$received" "$received" >"$work/command"
+chmod a+rx "$work/command" "$received"
+export ATOLL_OUTBOUND_ALLOW=127.0.0.1 ATOLL_ALERTS_INTERVAL=250ms ATOLL_ALERTS_COMMAND="$work/command" \
+	ATOLL_ALERTS_WEBHOOK="$target/alerts" ATOLL_ALERTS_WEBHOOK_SECRET=$secret \
+	ATOLL_ALERTS_MAIL_SERVER=smtp://127.0.0.1:$mail_port ATOLL_ALERTS_MAIL_FROM=atoll@example.org ATOLL_ALERTS_MAIL_TO=ops@example.org
 run_daemon_tests
