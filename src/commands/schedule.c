@@ -1,7 +1,6 @@
 /* schedule.c - `atoll schedule`: programs, batches and pipelines at fixed times. */
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "base/utf8.h"
 #include "cli/fields.h"
 #include "cli/list_output.h"
 #include "cli/options.h"

@@ -6,16 +6,6 @@
 static const char *const settings_overlaps[] = { "skip", "queue", "replace" };
 static const char *const settings_catch_ups[] = { "none", "one", "all" };
 
-const char *schedule_overlap_name(enum schedule_overlap overlap)
-{
-	return settings_overlaps[overlap];
-}
-
-const char *schedule_catch_up_name(enum schedule_catch_up catch_up)
-{
-	return settings_catch_ups[catch_up];
-}
-
 void schedule_settings_default(struct schedule_settings *s)
 {
 	*s = (struct schedule_settings){ .catch_up = CATCH_UP_ONE,

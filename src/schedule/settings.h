@@ -35,8 +35,6 @@ struct schedule_settings {
 	uint64_t timeout_ms; /* of one attempt; 0: that of what it starts */
 };
 
-const char *schedule_overlap_name(enum schedule_overlap overlap);
-const char *schedule_catch_up_name(enum schedule_catch_up catch_up);
 /* Reads the fields that are there; the others keep their values. */
 must_check int schedule_settings_read(struct schedule_settings *s, const json_t *doc,
 				      struct err *e);

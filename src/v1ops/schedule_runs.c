@@ -4,11 +4,11 @@
 #include "api/internal_call.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "batch/batch.h"
 #include "fleet/box.h"
 #include "fleet/exec.h"
 #include "pipeline/pipeline.h"
 #include "record/record.h"
+#include "store/batches.h"
 #include "store/runs.h"
 #include "v1agent/pipelines.h"
 #include "v1run/batch.h"
@@ -247,7 +247,6 @@ static void runs_stop(void *ctx, const struct store_schedule *s, const struct st
 {
 	struct schedule_runs *x = ctx;
 	struct store_run row = { 0 };
-	struct batch_watch w = { 0 };
 	struct box *b;
 	struct exec *r;
 	struct err e;
@@ -255,10 +254,7 @@ static void runs_stop(void *ctx, const struct store_schedule *s, const struct st
 	if (s->kind == SCHEDULE_PIPELINE) {
 		(void)!pipeline_cancel(x->api->pipelines, s->team, t->run, &e);
 	} else if (s->kind == SCHEDULE_BATCH) {
-		if (batch_watch(x->api->batches, s->team, t->run, 0, &w, &e) < 0)
-			return;
-		batch_cancel(w.batch);
-		batch_unwatch(&w);
+		batch_end_by_id(x->api, s->team, t->run);
 	} else if (store_run_get(x->api->store, t->run, &row, &e) == 0) {
 		b = row.ended_ns ? NULL : fleet_find(&x->api->fleet, row.box);
 		r = b ? exec_lookup(b, row.id) : NULL;

@@ -2,7 +2,6 @@
 #include "v1ops/schedules.h"
 #include "api/page.h"
 #include "base/cleanup.h"
-#include "schedule/civil.h"
 #include "schedule/zone.h"
 #include "v1ops/schedule_runs.h"
 #include "v1ops/schedules_json.h"
@@ -88,7 +87,7 @@ static int schedules_own(struct call *c, struct store_schedule *out)
 
 /* ---- reading a request ---- */
 
-/* What it starts. *out_kind stays as it is if the request names nothing. */
+/* What it starts; a request without it keeps what the schedule has. */
 static int schedules_read_request(struct call *c, struct store_schedule *x, struct err *e)
 {
 	unsigned found = 0;

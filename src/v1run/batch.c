@@ -374,15 +374,26 @@ static void add_items(struct call *c, struct batch_reader *r)
 			batch_refuse(r, &e);
 }
 
-static void batch_unread(struct batch_watch *w)
+static void batch_ignore_update(struct batch_watch *w)
 {
 	(void)w;
+}
+
+void batch_end_by_id(struct api *a, const char *team, const char *id)
+{
+	struct batch_watch w = { .news = batch_ignore_update };
+	struct err e;
+
+	if (batch_watch(a->batches, team, id, 0, &w, &e) < 0)
+		return;
+	batch_cancel(w.batch);
+	batch_unwatch(&w);
 }
 
 void batch_submit(struct call *c, const char *id)
 {
 	const json_t *items = json_object_get(c->body, "items");
-	struct batch_watch w = { .news = batch_unread };
+	struct batch_watch w = { .news = batch_ignore_update };
 	struct batch_options o;
 	struct err e;
 	int rc = 0;
@@ -508,11 +519,6 @@ void batch_show(struct call *c)
 		return;
 	call_json(c, 200, batch_add_cost(c->api, batch_json(w.batch)));
 	batch_unwatch(&w);
-}
-
-static void batch_ignore_update(struct batch_watch *w)
-{
-	(void)w;
 }
 
 void batch_delete(struct call *c)

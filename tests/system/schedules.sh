@@ -85,6 +85,17 @@ a_tick_runs_a_command_a_program_a_batch_and_a_pipeline() {
 	has "$(get '.items[].type')" schedule.succeeded
 }
 
+an_attempt_that_exceeds_the_time_limit_is_ended() {
+	old=$(server_pid)
+	schedule slow-command once '{timeout_ms:300, run:{command:"sleep 60", timeout_ms:60000}}'
+	schedule slow-items once '{timeout_ms:300, batch:{items:[{command:"sleep 60", timeout_ms:60000}]}}'
+	soon tick_is slow-command '.items[0] | .state + " " + .detail' "failed the time limit of the schedule was reached"
+	soon tick_is slow-items '.items[0] | .state + " " + .detail' "failed the time limit of the schedule was reached"
+	api GET "/v1/batch/$(get '.items[0].run')"
+	is "$(get .state)" cancelled "$body"
+	is "$(server_pid)" "$old" "the server has ended"
+}
+
 a_revoked_key_pauses_its_schedule() {
 	api POST /v1/keys '{"name":"short-lived","role":"editor"}'
 	revoked=$(get .id)
