@@ -36,10 +36,20 @@ int64_t trace_now_ns(void)
 
 /* ---- the collector ---- */
 
+/* Sends what is in the queue: after a pause if the collector has failed, at once if there is a whole
+ * batch, else within a second. */
 static void trace_wait(void)
 {
-	if (!timer_pending(&tracer.timer) && !tracer.sending && tracer.n)
-		timer_set(&tracer.timer, tracer.pause_ms ? tracer.pause_ms : TRACE_EVERY_MS);
+	int full = tracer.n >= TRACE_BATCH && !tracer.pause_ms;
+
+	if (tracer.sending || !tracer.n)
+		return;
+	if (full && tracer.n % TRACE_BATCH == 0)
+		timer_set(&tracer.timer, 0);
+	else if (!timer_pending(&tracer.timer))
+		timer_set(&tracer.timer, tracer.pause_ms ? tracer.pause_ms
+					 : full          ? 0
+							 : TRACE_EVERY_MS);
 }
 
 static void trace_lost(const char *why)

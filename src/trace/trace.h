@@ -5,10 +5,11 @@
  *         ├─── exec ── (spans of the program, which finds TRACEPARENT in its environment)
  *         └─── pipeline ── stage ── model call, exec
  *
- * A span is written to the queue when it ends, without an allocation. Once a second up to TRACE_BATCH
- * spans are sent as OTLP/HTTP JSON, by the outbound process. When the collector does not answer, its
- * spans are dropped and counted, and the next attempt is made later. There is one tracer per process;
- * without trace_start() no span is recorded, and a traceparent is only passed on. */
+ * A span is written to the queue when it ends, without an allocation. Once a second, and whenever
+ * TRACE_BATCH spans wait, they are sent as OTLP/HTTP JSON, by the outbound process. When the collector
+ * does not answer, its spans are dropped and counted, and the next attempt is made later. There is one
+ * tracer per process; without trace_start() no span is recorded, and a traceparent is only passed
+ * on. */
 #pragma once
 #include "base/err.h"
 #include "trace/context.h"
