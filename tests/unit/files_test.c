@@ -579,6 +579,31 @@ static void put_if(int w, const char *name, const char *text, const struct wire_
 	ask_path(w, WIRE_DATA, 6, NULL, 0);
 }
 
+static void put_with_time(int w, const char *name, uint32_t flags, uint64_t ns)
+{
+	struct wire_put p = { .head = head(WIRE_PUT, 8), .flags = flags, .if_mtime_ns = ns };
+
+	send_frame(w, &p, sizeof(p), in_dir(name), strlen(in_dir(name)), -1);
+	ask_path(w, WIRE_DATA, 8, "x", 1);
+	ask_path(w, WIRE_DATA, 8, NULL, 0);
+}
+
+static void a_file_gets_the_time_of_its_upload(struct box *b)
+{
+	auto_fd int w = open_worker(b);
+	struct wire_entry e;
+
+	CHECK(!mkdir(in_dir("time"), 0755));
+	put_with_time(w, "time/f", WIRE_PUT_TIME, UINT64_C(1000000000123456789));
+	expect(w, WIRE_DONE);
+	e = task_text_read(w, "time/f");
+	CHECK(e.mtime_ns == UINT64_C(1000000000123456789) && e.size == 1);
+	put_with_time(w, "time/f", WIRE_PUT_TIME | WIRE_PUT_IF, e.mtime_ns);
+	expect_error(w, ERR_INVALID);
+	put_with_time(w, "time/f", WIRE_PUT_NEW | WIRE_PUT_TIME, 0);
+	expect_error(w, ERR_CONFLICT);
+}
+
 static void a_file_is_replaced_only_if_its_version_matches(struct box *b)
 {
 	auto_fd int w = open_worker(b), other = open_worker(b);
@@ -1201,6 +1226,7 @@ static const struct test tests[] = {
 	TEST(a_deep_list_resumes_at_any_path),
 	TEST(a_folder_larger_than_a_page_is_listed_completely),
 	TEST(links_are_listed_with_their_targets),
+	TEST(a_file_gets_the_time_of_its_upload),
 	TEST(a_file_is_replaced_only_if_its_version_matches),
 	TEST(of_two_conditional_replacements_one_succeeds),
 	TEST(modes_are_changed_and_unknown_flags_rejected),
