@@ -17,7 +17,7 @@
  *
  * The progress of a build is JSON, so that it can be stored as it is:
  *   {"stage": 0, "step": 2, "stages": {"0": {"base": true, "layers": [bottom first], "env": {},
- *    "args": {}, "user": "", "workdir": ""}}} */
+ *    "args": {}, "user": "", "workdir": "", "host": "..."}}} */
 #pragma once
 #include "client/file_client.h"
 #include "fleet/exec_reader.h"
@@ -33,6 +33,7 @@ enum {
 	BUILD_LAYERS = WIRE_ROOT_LAYERS - 2, /* the last two are for the user */
 	BUILD_PATH = 300,                    /* of a folder that the engine creates */
 	BUILD_USER_ID = 1000,
+	BUILD_HOST = 64,
 };
 
 struct build_prepare { /* templates.prepare */
@@ -172,6 +173,9 @@ void build_continue(struct build *b);                     /* with the step that 
 json_t *build_stage(const struct build *b);               /* state of the stage in progress */
 json_t *build_stage_new(const struct build *b, int base); /* without layers */
 void build_stage_set(struct build *b, json_t *take_state);
+/* Changes when packages of the host change, which are below every stage over base. Part of its state, and so of the
+ * key of its steps. */
+void build_host(char out[BUILD_HOST]);
 json_t *build_stage_at(const struct build *b, unsigned stage); /* NULL: not begun */
 const char *build_text(const json_t *doc, const char *name);   /* "" if absent */
 /* Appends a text with its variables replaced by those of the stage in progress. */

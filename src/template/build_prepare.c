@@ -199,6 +199,24 @@ static int prepare_row(struct builds *b, const char *name, struct store_template
 	return 0;
 }
 
+/* 1: it was built over the packages that the host has now. */
+static int prepare_same_host(const struct store_build *row)
+{
+	json_t *progress = row->progress ? json_loads(row->progress, 0, NULL) : NULL;
+	const json_t *stage;
+	char name[12], host[BUILD_HOST];
+	int same;
+
+	snprintf(name, sizeof(name), "%d",
+		 (int)json_integer_value(json_object_get(progress, "stage")));
+	stage = json_object_get(json_object_get(progress, "stages"), name);
+	build_host(host);
+	same = !json_is_true(json_object_get(stage, "base")) ||
+	       !strcmp(build_text(stage, "host"), host);
+	json_decref(progress);
+	return same;
+}
+
 /* 1: `default` names a build of the definition that this server has. */
 static int prepare_is_current(struct builds *b, const struct store_template *t,
 			      const struct shipped_template *shipped)
@@ -211,7 +229,7 @@ static int prepare_is_current(struct builds *b, const struct store_template *t,
 	if (store_tag_get(b->fleet->store, t->id, TEMPLATE_TAG, &tag, &e) < 0 ||
 	    store_build_get(b->fleet->store, tag.build, &row, &e) < 0)
 		return 0;
-	same = prepare_same(&row, shipped);
+	same = prepare_same(&row, shipped) && prepare_same_host(&row);
 	store_build_fini(&row);
 	return same;
 }

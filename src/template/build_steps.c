@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- state ---- */
 
@@ -67,11 +68,24 @@ static unsigned build_number(const struct build *b)
 
 /* ---- stages ---- */
 
+void build_host(char out[BUILD_HOST])
+{
+	struct stat st = { 0 };
+
+	if (stat("/var/lib/dpkg/status", &st) < 0)
+		(void)!stat("/usr/bin", &st);
+	snprintf(out, BUILD_HOST, "%lld.%09ld %lld", (long long)st.st_mtim.tv_sec,
+		 st.st_mtim.tv_nsec, (long long)st.st_size);
+}
+
 void build_stage_set(struct build *b, json_t *take_state)
 {
 	json_t *stages = json_object_get(b->progress, "stages");
-	char name[12];
+	char name[12], host[BUILD_HOST];
 
+	build_host(host);
+	if (json_is_true(json_object_get(take_state, "base")))
+		json_object_set_new(take_state, "host", json_string(host));
 	if (!stages) {
 		stages = json_object();
 		json_object_set_new(b->progress, "stages", stages);

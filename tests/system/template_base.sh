@@ -145,6 +145,28 @@ layers_without_a_row_are_removed_at_the_start() {
 	soon no_layers
 }
 
+a_change_of_the_packages_of_the_host_is_not_hidden_by_the_cache() {
+	[ -e /var/lib/dpkg/status ] || skip "no dpkg"
+	mkdir context
+	printf 'FROM base\nRUN echo x >/srv/x\n' >context/Dockerfile
+	supervisor=$(cat "$work/supervisor") # the test before has started another one
+	stop_daemon
+	start_daemon
+	build hosted context
+	build hosted context
+	has "$err" "CACHED [1/1]"
+	cp /var/lib/dpkg/status changed
+	printf '#!/bin/sh\nexec unshare -m sh -c '"'"'mount --bind "$0" /var/lib/dpkg/status && exec "$@"'"'"' %s/changed %s "$@"\n' "$PWD" "$ATOLL" >wrapped
+	chmod 755 wrapped
+	stop_daemon
+	real=$ATOLL ATOLL=$PWD/wrapped
+	start_daemon
+	ATOLL=$real
+	build hosted context
+	is "$status" 0 "$err"
+	lacks "$err" CACHED
+}
+
 an_unknown_name_in_the_setting_is_an_error_at_the_start() {
 	ATOLL_RUN=$work/run2 ATOLL_TEMPLATES_PREPARE=cobol timeout 60 "$ATOLL" serve --listen 127.0.0.1:0 --state "$work/none" >said 2>&1 && fail "it started"
 	has "$(cat said)" "templates.prepare: no template 'cobol' comes with the server; there are c, "
