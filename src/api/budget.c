@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUDGET_WARN = 80, BUDGET_FULL = 100, BUDGET_REREAD_MS = 60000 };
+enum { BUDGET_REREAD_MS = 60000 };
 enum budget_period { BUDGET_DAY, BUDGET_MONTH, BUDGET_PERIODS };
 static const char *const budget_names[] = { [BUDGET_DAY] = "day", [BUDGET_MONTH] = "month" };
 
@@ -134,7 +134,7 @@ static void budget_emit(struct api *a, const struct budget *b, const struct plan
 	char spent[RATES_TEXT], limit[RATES_TEXT], since[PERIOD_TEXT];
 
 	fleet_emit(&a->fleet, b->team, "",
-		   percent >= BUDGET_FULL ? "budget.exceeded" : "budget.warning",
+		   percent >= PLAN_FULL ? "budget.exceeded" : "budget.warning",
 		   json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s}", "period", budget_names[i],
 			     "since", period_text(budget_since(i, b->day), since), "spent",
 			     rates_decimal(b->spent[i], 9, spent), "limit",
@@ -152,9 +152,7 @@ static void budget_look(struct api *a, struct budget *b, const struct plan *p, e
 
 	if (!limit)
 		return;
-	percent = b->spent[i] >= limit                       ? BUDGET_FULL
-		  : b->spent[i] / BUDGET_WARN >= limit / 100 ? BUDGET_WARN
-							     : 0;
+	percent = plan_budget_percent(b->spent[i], limit);
 	if (percent <= b->told[i])
 		return;
 	/* The store knows what an earlier server has sent. */

@@ -119,3 +119,12 @@ uint64_t plan_quota(uint64_t own, uint64_t plan, uint64_t otherwise)
 
 	return n == PLAN_NONE ? 0 : n;
 }
+
+unsigned plan_budget_percent(uint64_t spent, uint64_t limit)
+{
+	unsigned __int128 part = (unsigned __int128)spent * 100;
+
+	return spent >= limit                                    ? PLAN_FULL
+	       : part >= (unsigned __int128)limit * PLAN_WARNING ? PLAN_WARNING
+								 : 0;
+}

@@ -25,5 +25,8 @@ must_check int plan_set(struct plan *p, const char *setting, const char *text, s
 const struct plan *plan_find(const struct plan *all, unsigned n, const char *name); /* or NULL */
 /* Of two upper limits (0: none) the lower one; PLAN_NONE in `plan` is no limit of the plan. */
 uint64_t plan_lower(uint64_t plan, uint64_t otherwise);
+/* How much of a budget is spent: PLAN_FULL, PLAN_WARNING or 0. */
+enum { PLAN_WARNING = 80, PLAN_FULL = 100 };
+unsigned plan_budget_percent(uint64_t spent, uint64_t limit);
 /* The quota in effect, 0: none. own, plan: 0: not set; PLAN_NONE: no limit. */
 uint64_t plan_quota(uint64_t own, uint64_t plan, uint64_t otherwise);

@@ -200,6 +200,7 @@ a_spent_budget_refuses_runs_or_only_warns() {
 	api POST /v1/run '{"command":"true"}'
 	is "$code" 402 "$body" # the next server knows it
 	is "$(events_of budget.exceeded)" 1
+	is "$(events_of budget.warning)" 0 # it was spent at once
 	printf '{"command":"true"}\n' >items
 	api POST /v1/batch @items -H 'Content-Type: application/x-ndjson'
 	has "$body" 'is spent'

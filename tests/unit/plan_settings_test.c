@@ -94,3 +94,28 @@ TEST(the_name_of_a_plan_has_lower_case_letters)
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
 		CHECK(!plan_is_name(bad[i]));
 }
+
+TEST(a_budget_warns_at_80_percent_exactly)
+{
+	static const struct {
+		uint64_t spent, limit;
+		unsigned percent;
+	} rows[] = {
+		{ 0, 1, 0 },
+		{ 1, 1, 100 },
+		{ 0, 99, 0 },
+		{ 79, 99, 0 },
+		{ 80, 99, 80 },
+		{ 799, 1000, 0 },
+		{ 800, 1000, 80 },
+		{ 999, 1000, 80 },
+		{ 1000, 1000, 100 },
+		{ 1001, 1000, 100 },
+		{ UINT64_C(800000000000000000), UINT64_C(1000000000000000000), 80 },
+		{ UINT64_C(799999999999999999), UINT64_C(1000000000000000000), 0 },
+		{ UINT64_MAX, UINT64_C(1000000000000000000), 100 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		CHECK_INT(plan_budget_percent(rows[i].spent, rows[i].limit), rows[i].percent);
+}
