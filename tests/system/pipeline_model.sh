@@ -126,4 +126,16 @@ pipeline_metrics_include_cost_and_cached_tokens() {
 }
 
 serve_model
+# Rates of 1 for a million tokens: the cost in millionths is the number of tokens. What its programs used costs nothing here.
+tokens_are_charged_to_the_team_and_the_pipeline() {
+	api GET '/v1/pipelines?limit=1000'
+	is "$(get '[.items[] | (.cost.amount | tonumber * 1000000 | round) == .usage.in + .usage.out] | all')" true "$body"
+	sum=$(get '[.items[] | .usage.in + .usage.out] | add')
+	[ "$sum" -gt 0 ] || fail "no tokens: $body"
+	api GET '/v1/usage?by=tag'
+	is "$(get '.items[] | select(.value == "(model)") | .usage.tokens_in + .usage.tokens_out')" "$sum"
+	is "$(get '[.items[] | select(.value == "(pipeline)") | .runs > 0] | all')" true "$body"
+}
+
+export ATOLL_RATES_TOKENS_IN_MILLION=1 ATOLL_RATES_TOKENS_OUT_MILLION=1
 run_daemon_tests
