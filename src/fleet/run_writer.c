@@ -149,22 +149,55 @@ static void run_writer_count_run(struct fleet_figures *f, const struct run_write
 	}
 }
 
-static void write_charge(struct fleet *f, const struct run_writer_line *x)
-{
-	struct err e;
+/* Charges of one transaction that are added to the same sums of a day are merged. */
+struct run_writer_day {
+	struct store_charge v[RUN_WRITER_MAX];
+	unsigned n;
+};
 
-	if (x->is_charged && charge_write(f, &x->charge, &e) < 0)
-		log_error("a charge was not written", LOG_S("team", x->charge.team),
-			  LOG_S("subject", x->charge.subject), LOG_E(&e));
+static void run_writer_uncharged(const struct store_charge *c, const struct err *e)
+{
+	log_error("a charge was not written", LOG_S("team", c->team), LOG_S("subject", c->subject),
+		  LOG_E(e));
 }
 
-static void write_line(struct fleet *f, struct run_writer_line *x)
+static void write_charge(struct fleet *f, const struct run_writer_line *x,
+			 struct run_writer_day *day)
+{
+	unsigned i = 0;
+	struct err e;
+
+	if (!x->is_charged)
+		return;
+	if (store_usage_charge_subject(f->store, &x->charge, &e) < 0) {
+		run_writer_uncharged(&x->charge, &e);
+		return;
+	}
+	while (i < day->n && !store_charge_merge(&day->v[i], &x->charge))
+		i++;
+	if (i == day->n)
+		day->v[day->n++] = x->charge; /* at most one for each line */
+}
+
+static void write_day(struct fleet *f, const struct run_writer_day *day)
+{
+	const struct fleet_accounts *a = &f->accounts;
+	struct err e;
+
+	for (unsigned i = 0; i < day->n; i++)
+		if (store_usage_charge_day(f->store, &day->v[i], &e) < 0)
+			run_writer_uncharged(&day->v[i], &e);
+		else if (a->charged)
+			a->charged(a->ctx, day->v[i].team, &day->v[i].use);
+}
+
+static void write_line(struct fleet *f, struct run_writer_line *x, struct run_writer_day *day)
 {
 	struct err e;
 	int ended;
 
 	if (!x->record) {
-		write_charge(f, x);
+		write_charge(f, x, day);
 		return;
 	}
 	x->row.record = json_dumps(x->record, JSON_COMPACT | RECORD_DIGITS);
@@ -178,7 +211,7 @@ static void write_line(struct fleet *f, struct run_writer_line *x)
 		return;
 	}
 	if (ended)
-		write_charge(f, x);
+		write_charge(f, x, day);
 	if (!strcmp(x->row.tag, STORE_RUN_HELPER)) {
 		json_decref(x->news);
 		return;
@@ -198,11 +231,13 @@ void run_writer_flush(struct run_writer *l)
 {
 	struct run_writer_line *x = l->first, *next;
 	struct store *s = l->fleet->store;
+	struct run_writer_day day;
 	struct err e;
 	int grouped;
 
 	if (!x)
 		return;
+	day.n = 0;
 	/* The list is empty from here on, because subscribers may call this module again. */
 	l->first = NULL;
 	l->last = &l->first;
@@ -211,12 +246,13 @@ void run_writer_flush(struct run_writer *l)
 	grouped = store_begin(s, &e) == 0;
 	for (; x; x = next) {
 		next = x->next;
-		write_line(l->fleet, x);
+		write_line(l->fleet, x, &day);
 		store_run_fini(&x->row);
 		json_decref(x->record);
 		run_facts_fini(&x->facts);
 		free(x);
 	}
+	write_day(l->fleet, &day);
 	if (grouped && store_commit(s, &e) < 0)
 		run_writer_forget_charges(l->fleet);
 }

@@ -54,8 +54,9 @@ static void usage_read(struct sql *q, struct store_use *u)
 	u->cost_nano = sql_get_u64(q);
 }
 
-/* In the database: not to be changed. */
-enum usage_dimension { USAGE_ALL, USAGE_KEY, USAGE_TAG, USAGE_TEMPLATE, USAGE_RUNTIME };
+/* In the database: not to be changed. Sums of a team or a day are added up from those of runtimes, of which there are
+ * few. */
+enum usage_dimension { USAGE_KEY = 1, USAGE_TAG, USAGE_TEMPLATE, USAGE_RUNTIME };
 
 static void usage_bind_row(struct sql *q, const struct store_charge *c, enum usage_dimension d,
 			   const char *value)
@@ -130,29 +131,61 @@ static int usage_add(struct store *s, const struct store_charge *c, enum usage_d
 	return rc < 0 ? -1 : rc ? 0 : usage_insert(s, c, d, STORE_TAG_OTHER, e);
 }
 
-static int usage_add_total(struct store *s, const struct store_charge *c, struct err *e)
+int store_usage_charge_subject(struct store *s, const struct store_charge *c, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "INSERT INTO usage_totals (subject, currency, " COUNTS
 				       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 				       " ON CONFLICT DO UPDATE SET" ADDED);
 
+	if (!c->subject[0])
+		return 0;
 	sql_text(&q, c->subject);
 	sql_text(&q, c->use.currency);
 	usage_bind(&q, &c->use);
 	return sql_run(&q, e);
 }
 
+int store_usage_charge_day(struct store *s, const struct store_charge *c, struct err *e)
+{
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (usage_add(s, c, USAGE_KEY, c->key, e) < 0 ||
+	    usage_add(s, c, USAGE_TAG, c->tag, e) < 0 ||
+	    usage_add(s, c, USAGE_TEMPLATE, c->template, e) < 0 ||
+	    usage_add(s, c, USAGE_RUNTIME, c->runtime, e) < 0)
+		return store_rollback(s);
+	return store_commit(s, e);
+}
+
 int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e)
 {
 	if (store_begin(s, e) < 0)
 		return -1;
-	if (usage_add(s, c, USAGE_ALL, "", e) < 0 || usage_add(s, c, USAGE_KEY, c->key, e) < 0 ||
-	    usage_add(s, c, USAGE_TAG, c->tag, e) < 0 ||
-	    usage_add(s, c, USAGE_TEMPLATE, c->template, e) < 0 ||
-	    usage_add(s, c, USAGE_RUNTIME, c->runtime, e) < 0 ||
-	    (c->subject[0] && usage_add_total(s, c, e) < 0))
+	if (store_usage_charge_day(s, c, e) < 0 || store_usage_charge_subject(s, c, e) < 0)
 		return store_rollback(s);
 	return store_commit(s, e);
+}
+
+int store_charge_merge(struct store_charge *c, const struct store_charge *more)
+{
+	const struct store_use *u = &more->use;
+
+	if (c->day != more->day || strcmp(c->team, more->team) != 0 ||
+	    strcmp(c->tag, more->tag) != 0 || strcmp(c->key, more->key) != 0 ||
+	    strcmp(c->template, more->template) != 0 || strcmp(c->runtime, more->runtime) != 0 ||
+	    strcmp(c->use.currency, u->currency) != 0)
+		return 0;
+	c->use.runs += u->runs;
+	c->use.cpu_us += u->cpu_us;
+	c->use.memory_mib_ms += u->memory_mib_ms;
+	c->use.disk_mib_s += u->disk_mib_s;
+	c->use.network_bytes += u->network_bytes;
+	c->use.gpu_us += u->gpu_us;
+	c->use.tokens_in += u->tokens_in;
+	c->use.tokens_out += u->tokens_out;
+	c->use.output_bytes += u->output_bytes;
+	c->use.cost_nano += u->cost_nano;
+	return 1;
 }
 
 /* ---- asking ---- */
@@ -183,15 +216,15 @@ static const struct {
 	const char *column, *order;
 } usage_by[] = {
 #define COSTLY "ORDER BY sum(cost_nano) DESC, sum(cpu_us) DESC, 1"
-	[STORE_BY_TEAM] = { "team", USAGE_ALL, "u.team", COSTLY },
+	[STORE_BY_TEAM] = { "team", USAGE_RUNTIME, "u.team", COSTLY },
 	[STORE_BY_KEY] = { "key", USAGE_KEY, "u.value", COSTLY },
 	[STORE_BY_TAG] = { "tag", USAGE_TAG, "u.value", COSTLY },
 	[STORE_BY_TEMPLATE] = { "template", USAGE_TEMPLATE, "u.value", COSTLY },
 	[STORE_BY_RUNTIME] = { "runtime", USAGE_RUNTIME, "u.value", COSTLY },
-	[STORE_BY_DAY] = { "day", USAGE_ALL, "u.day", "ORDER BY 1" },
-	[STORE_BY_MONTH] = { "month", USAGE_ALL, "strftime('%Y-%m', u.day * 86400, 'unixepoch')",
-			     "ORDER BY 1" },
-	[STORE_BY_NOTHING] = { "nothing", USAGE_ALL, "''", COSTLY },
+	[STORE_BY_DAY] = { "day", USAGE_RUNTIME, "u.day", "ORDER BY 1" },
+	[STORE_BY_MONTH] = { "month", USAGE_RUNTIME,
+			     "strftime('%Y-%m', u.day * 86400, 'unixepoch')", "ORDER BY 1" },
+	[STORE_BY_NOTHING] = { "nothing", USAGE_RUNTIME, "''", COSTLY },
 };
 static_assert(ARRAY_LEN(usage_by) == STORE_BY_COUNT, "a dimension without a name");
 
@@ -272,7 +305,7 @@ int store_usage_cost(struct store *s, const char *team, const char *currency, in
 	usage_from(&text, 1);
 	buf_puts(&text, " AND u.currency = ?5");
 	auto_sql struct sql q = sql(s, buf_str(&text));
-	sql_i64(&q, USAGE_ALL);
+	sql_i64(&q, USAGE_RUNTIME);
 	sql_i64(&q, from_day);
 	sql_i64(&q, to_day);
 	sql_text(&q, team);
@@ -306,7 +339,7 @@ int store_usage_retire(struct store *s, int32_t before_day, unsigned most, unsig
 	unsigned n;
 
 	*out_removed = 0;
-	for (unsigned d = USAGE_ALL; d <= USAGE_RUNTIME && *out_removed < most; d++) {
+	for (unsigned d = USAGE_KEY; d <= USAGE_RUNTIME && *out_removed < most; d++) {
 		if (usage_retire(s, (enum usage_dimension)d, before_day, most - *out_removed, &n,
 				 e) < 0)
 			return -1;

@@ -1,7 +1,6 @@
-/* usage.h - what teams have used and what it cost: sums for each day and team, alone and by key, tag, template and
- * runtime, and sums for each box, batch and pipeline. Counts are integers in base units, and a cost is an
- * integer of 10^-9 of the currency, so that sums agree to the last unit. docs/operations.md describes what is
- * measured. */
+/* usage.h - what teams have used and what it cost: sums for each day and team by key, tag, template and runtime, and
+ * sums for each box, batch and pipeline. Counts are integers in base units, and a cost is an integer of 10^-9 of the
+ * currency, so that sums agree to the last unit. docs/operations.md describes what is measured. */
 #pragma once
 #include "store/store.h"
 
@@ -44,6 +43,13 @@ struct store_charge {
 };
 /* Adds it to the sums of its day and to that of its subject, in one transaction. */
 must_check int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e);
+/* The two parts of it, for several charges in one transaction: those of a day that store_charge_merge() has merged, and
+ * that of the subject. */
+must_check int store_usage_charge_day(struct store *s, const struct store_charge *c, struct err *e);
+must_check int store_usage_charge_subject(struct store *s, const struct store_charge *c,
+					  struct err *e);
+/* 1: both are added to the same sums of a day, and `more` is now part of c. The subject does not matter. */
+int store_charge_merge(struct store_charge *c, const struct store_charge *more);
 
 /* What a box, batch or pipeline has used so far, over all currencies; cost and currency are those of the
  * currency that is given ("": none). Zeros for one that was never charged. */

@@ -230,11 +230,11 @@ TEST(rows_of_days_before_the_bound_are_retired_in_steps)
 
 		CHECK_OK(store_usage_charge(s, &c, &err));
 	}
-	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err)); /* of five sums for each of 20 days */
-	CHECK_INT(n, 85);
-	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err));
+	CHECK_OK(store_usage_retire(s, 20, 65, &n, &err)); /* of four sums for each of 20 days */
+	CHECK_INT(n, 65);
+	CHECK_OK(store_usage_retire(s, 20, 65, &n, &err));
 	CHECK_INT(n, 15);
-	CHECK_OK(store_usage_retire(s, 20, 85, &n, &err));
+	CHECK_OK(store_usage_retire(s, 20, 65, &n, &err));
 	CHECK_INT(n, 0);
 	rows = list_of(s, NULL, 0, 40, STORE_BY_DAY);
 	CHECK_INT(rows.n, 10);
@@ -311,4 +311,30 @@ TEST(a_notice_about_a_budget_is_new_once_in_its_period)
 	CHECK_INT(is_new, 1);
 	CHECK_OK(store_budget_notice(s, TEAM_DEFAULT, "day", 6, 80, &is_new, &err));
 	CHECK_INT(is_new, 1);
+}
+
+TEST(charges_of_the_same_sums_are_merged)
+{
+	struct store_charge a = charge_of(5, "default", "t", 40),
+			    b = charge_of(5, "default", "t", 2),
+			    other = charge_of(5, "default", "u", 2);
+	struct store_usage_rows rows;
+
+	STORE(s, dir);
+	snprintf(b.subject, sizeof(b.subject), "%s", id_of(1));
+	CHECK_INT(store_charge_merge(&a, &b), 1);
+	CHECK_INT(store_charge_merge(&a, &other), 0);
+	other = b;
+	other.day = 6;
+	CHECK_INT(store_charge_merge(&a, &other), 0);
+	other = b;
+	memcpy(other.use.currency, "USD", 4);
+	CHECK_INT(store_charge_merge(&a, &other), 0);
+	CHECK_OK(store_usage_charge_day(s, &a, &err));
+	rows = list_of(s, "default", 5, 5, STORE_BY_TAG);
+	CHECK_INT(rows.n, 1);
+	CHECK_INT(rows.v[0].use.cost_nano, 42);
+	CHECK_INT(rows.v[0].use.runs, 2);
+	CHECK_INT(rows.v[0].use.output_bytes, 22);
+	store_usage_rows_fini(&rows);
 }
