@@ -31,6 +31,7 @@
 #include "v1box/templates.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
+#include "v1/run_shares.h"
 #include "v1/shares.h"
 #include "v1/socket.h"
 #include "v1box/volumes.h"
@@ -178,6 +179,10 @@ const struct api_route v1_routes[] = {
 
 	{ "GET", "/v1/runs", NEED_VIEWER, runs_list, "list the run records of the team, newest first", .query = runs_list_query, .group = "runs" },
 	{ "GET", "/v1/runs/{run}", NEED_VIEWER, runs_show, "show a run record", .group = "runs" },
+	{ "GET", "/v1/runs/{run}/shares", NEED_OWNER, run_shares_list, "list the links that show a run, newest first", .group = "runs" },
+	{ "POST", "/v1/runs/{run}/shares", NEED_OWNER, run_shares_create, "create a link that shows the record of this run without a key; only this answer contains it", run_shares_create_fields, .group = "runs", .action = "share.create" },
+	{ "DELETE", "/v1/runs/{run}/shares/{share}", NEED_OWNER, run_shares_delete, "withdraw a link that shows a run", .group = "runs", .action = "share.delete" },
+	{ "GET", "/v1/shared/runs/{token}", NEED_NOTHING, run_shares_open, "show the run of a link", .group = "runs" },
 	{ "GET", "/v1/runs/{run}/receipt", NEED_VIEWER, v1_receipts_of_run, "get the signed receipt of a run", .group = "runs" },
 	{ "GET", "/v1/receipts", NEED_VIEWER, v1_receipts_list, "get the chain of receipts of this node, by number; of other teams only the links", .query = receipts_list_query, .group = "runs" },
 	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .group = "runs" },

@@ -47,28 +47,36 @@ static int ui_login_token(char out[UI_TOKEN_TEXT + 1], struct err *e)
 	return 0;
 }
 
-json_t *ui_login_url(const struct call *c, const char *page, const char *token)
+int ui_login_origin(const struct call *c, char out[UI_ORIGIN])
 {
 	const struct api_conf *conf = &c->api->conf;
 	const char *domain = conf->hosts && *conf->hosts ? *conf->hosts : NULL;
 	const char *host = http_header(c->req, "host"),
 		   *proto = http_header(c->req, "x-forwarded-proto");
 	int secure = http_secure(c->req) || (proto && !strcasecmp(proto, "https"));
-	char url[512];
 
+	out[0] = 0;
 	if (!c->req->unix_peer) {
-		snprintf(url, sizeof(url), "%s://%.300s%s#k=%s", secure ? "https" : "http",
-			 host ? host : "", page, token);
+		snprintf(out, UI_ORIGIN, "%s://%.300s", secure ? "https" : "http",
+			 host ? host : "");
 	} else if (conf->port) {
 		if (domain && !strncmp(domain, "*.", 2))
 			domain += 2;
 		if (domain && ui_is_beside_previews(conf, domain))
 			domain = "localhost";
-		snprintf(url, sizeof(url), "%s://%.300s:%u%s#k=%s", conf->tls ? "https" : "http",
-			 conf->tls && domain ? domain : "127.0.0.1", conf->port, page, token);
-	} else {
-		return json_null();
+		snprintf(out, UI_ORIGIN, "%s://%.300s:%u", conf->tls ? "https" : "http",
+			 conf->tls && domain ? domain : "127.0.0.1", conf->port);
 	}
+	return out[0] != 0;
+}
+
+json_t *ui_login_url(const struct call *c, const char *page, const char *token)
+{
+	char origin[UI_ORIGIN], url[UI_ORIGIN + 200];
+
+	if (!ui_login_origin(c, origin))
+		return json_null();
+	snprintf(url, sizeof(url), "%s%s#k=%s", origin, page, token);
 	return json_string(url);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# keeping.sh - what is kept: signed receipts of runs and their chain; answers of hermetic runs; support bundles; backup
-# and restore.
+# keeping.sh - what is kept: signed receipts of runs and their chain; answers of hermetic runs; links to runs; support
+# bundles; backup and restore.
 . "$(dirname "$0")/daemon.lib"
 
 # ran BODY: runs a program in a new box; sets id.
@@ -181,6 +181,45 @@ a_hermetic_run_of_the_command_line_is_reused() {
 	is "$status" 2
 	atoll run --hermetic -w . x.py
 	is "$status" 2 "$err"
+}
+
+a_link_shows_one_run_until_it_is_withdrawn() {
+	ran '{"language":"bash","code":"exit 4"}'
+	api POST "/v1/runs/$id/shares" '{"expires_ms":60000}'
+	is "$code" 201 "$body"
+	link=$(get .url) share=$(get .id) token=$(get .token)
+	is "$link" "$url/v1/shared/runs/$token"
+	is "${#token}" 64
+	api GET "/v1/runs/$id/shares"
+	is "$(get '.items[0].id')" "$share"
+	lacks "$body" "$token"
+	owner=$key key=
+	api GET "/v1/shared/runs/$token"
+	is "$code $(get .run.id) $(get .run.status) $(get '.run.request // "none"')" "200 $id 4 none" "$body"
+	api GET "/v1/runs/$id"
+	is "$code" 401
+	api DELETE "/v1/shared/runs/$token"
+	is "$code" 401 "$body"
+	key=$viewer
+	api POST "/v1/runs/$id/shares" '{}'
+	is "$code" 403
+	key=$owner
+	api POST "/v1/runs/$id/shares" '{"expires_ms":1}'
+	is "$code" 400
+	api POST /v1/runs/aaaaaaaaaaaa/shares '{}'
+	is "$code" 404
+	api DELETE "/v1/runs/$id/shares/$share"
+	is "$code" 204
+	api GET "/v1/shared/runs/$token"
+	is "$code" 404
+	api DELETE "/v1/runs/$id/shares/$share"
+	is "$code" 404
+	api GET '/v1/audit?action=share.delete'
+	is "$(get '.items[0].subject')" "$share"
+	api GET '/v1/audit?action=share.create'
+	is "$(get '.items[0].detail.run')" "$id"
+	lacks "$body" "$token"
+	! grep -rlaF "$token" "$state" || fail 'the token is stored'
 }
 
 a_support_bundle_has_no_secrets() {
