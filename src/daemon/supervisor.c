@@ -47,7 +47,8 @@
 #define FDS_VAR "ATOLL_SERVE_FDS"
 /* Its value does not change: the supervisor of version 0.1 sets it for the next one. */
 #define SERVERS_VAR "ATOLL_SERVE_FRONTS"
-#define STATE_VAR "ATOLL_SERVE_STATE" /* the lock on the state folder */
+#define STATE_VAR "ATOLL_SERVE_STATE"         /* the lock on the state folder */
+#define ACTIVATED_VAR "ATOLL_SERVE_ACTIVATED" /* set: the service manager made the sockets */
 enum { AGAIN_MS = 200, BACKLOG = 4096, SERVERS_MAX = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
 
 struct server_process {
@@ -163,9 +164,11 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 		if (supervisor_keep(w->state, e) < 0)
 			return -1;
 	}
+	w->activated = getenv(ACTIVATED_VAR) != NULL;
 	unsetenv(FDS_VAR);
 	unsetenv(SERVERS_VAR);
 	unsetenv(STATE_VAR);
+	unsetenv(ACTIVATED_VAR);
 	return 0;
 }
 
@@ -467,6 +470,8 @@ static void begin_again(struct supervisor *w)
 		if (w->servers[i].link >= 0)
 			buf_printf(&servers, "%d:%d,", (int)w->servers[i].pid,
 				   hand_on(w->servers[i].link));
+	if (w->activated)
+		setenv(ACTIVATED_VAR, "1", 1);
 	setenv(FDS_VAR, fds.p, 1);
 	setenv(SERVERS_VAR, servers.p ? servers.p : "", 1);
 	log_info("executing the new binary");
@@ -479,6 +484,7 @@ static void begin_again(struct supervisor *w)
 	unsetenv(FDS_VAR);
 	unsetenv(SERVERS_VAR);
 	unsetenv(STATE_VAR);
+	unsetenv(ACTIVATED_VAR);
 }
 
 static void take_over(struct supervisor *w)

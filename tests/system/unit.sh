@@ -115,8 +115,11 @@ the_daemon_serves_on_the_sockets_of_the_service_manager() {
 	soon serves
 	kill -0 $daemon 2>/dev/null || fail "$(cat log)"
 	is "$(curl -fs "http://127.0.0.1:$(cat port)/healthz" >/dev/null; echo $?)" 0
+	"$ATOLL" upgrade -q
 	"$ATOLL" stop --all -q
 	wait $daemon || :
+	# It belongs to the service manager, which listens on it while the daemon restarts.
+	[ -S "$ATOLL_RUN/atoll.sock" ] || fail "the daemon has removed a socket that it did not make"
 }
 
 # as_user GROUP,...: GET /v1/boxes as a user with these groups; the status of the answer, 000 if it cannot connect.
@@ -152,6 +155,18 @@ serve_group_must_exist_and_not_be_the_one_of_root() {
 		[ "$status" != 0 ] && [ "$status" != 124 ] || fail "$name: status $status"
 		has "$(cat log)" "serve.group:"
 	done
+}
+
+# The command kill is not on every system; that of a shell is.
+reloading_the_service_needs_no_further_package() {
+	command=$(settings ExecReload)
+	case $command in "sh -c "*) ;; *) fail "$command" ;; esac
+	sleep 100 &
+	sleeper=$!
+	env -i PATH=/nonexistent MAINPID=$sleeper /bin/sh -c "$(echo "$command" | sed "s/^sh -c '//; s/' *\$//; s/-HUP/-KILL/")"
+	status=0
+	wait $sleeper || status=$?
+	is "$status" 137
 }
 
 boxes_survive_the_end_of_the_service() {
