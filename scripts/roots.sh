@@ -30,11 +30,15 @@ make_root() {
 
 # in_root ROOT COMMAND...: with ROOT as its root, and processes, mounts, /run and /tmp of its own. By pivot_root: in a chroot
 # no program may make a user namespace. LOWER: ROOT is empty, and becomes this folder with all changes in ROOT.changes.
+# CGROUP: a cgroup of version 2 that the command gets, as if it were the whole tree; a service manager needs one.
 in_root() {
+	export CGROUP="${CGROUP:-}"
 	root=$1
 	shift
 	[ -z "${LOWER:-}" ] || mkdir -p "$root" "$root.changes" "$root.work"
 	unshare --mount --pid --fork --propagation private sh -euc '
+		[ -z "$CGROUP" ] || { echo 0 >"$CGROUP/cgroup.procs"; exec unshare --cgroup sh -euc "$@"; }
+		exec sh -euc "$@"' sh '
 		root=$1 lower=$2
 		shift 2
 		if [ "$lower" ]; then
@@ -45,7 +49,12 @@ in_root() {
 		cd "$root"
 		mkdir -p before dev proc sys run tmp
 		mount --rbind /dev dev
-		mount --rbind /sys sys
+		if [ "$CGROUP" ]; then
+			mount -t sysfs sysfs sys
+			mount -t cgroup2 cgroup2 sys/fs/cgroup
+		else
+			mount --rbind /sys sys
+		fi
 		mount -t tmpfs tmpfs run
 		pivot_root . before
 		mount -t proc proc /proc
