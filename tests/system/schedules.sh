@@ -69,10 +69,14 @@ a_tick_runs_a_command_a_program_a_batch_and_a_pipeline() {
 	is "$code" 201 "$body"
 	schedule task once '{pipeline:{task:"print the sum of 1 and 2", mode:"heuristic", language:"bash"}}'
 	is "$code" 201 "$body"
+	schedule refused once '{run:{command:"true", template:"no-such"}}'
+	schedule uncompiled once '{run:{language:"c", code:"int main(void) { return x; }"}}'
 	soon tick_is command '.items[0].state' succeeded
 	api GET "/v1/runs/$(get '.items[0].run')"
 	is "$(get '.tag + " " + .cause')" "command exit" "$body"
 	soon tick_is program '.items[0] | .state + " " + .detail + " " + (.attempt | tostring)' "failed exit status 3 2"
+	soon tick_is refused '.items[0] | .state + " " + (.detail | contains("no-such") | tostring)' "failed true"
+	soon tick_is uncompiled '.items[0] | .state + " " + (.detail | contains("a step before the program failed") | tostring)' "failed true"
 	soon tick_is items '.items[0].state' succeeded
 	api GET "/v1/batch/$(get '.items[0].run')"
 	is "$(get .state)" finished "$body"
