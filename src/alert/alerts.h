@@ -35,7 +35,7 @@ must_check int alerts_test(struct alerts *x, struct err *e);
 
 unsigned alerts_rules(const struct alerts *x, const struct alert_rule **out);
 const struct alert_rule *alerts_find(const struct alerts *x, const char *name);
-/* A new value of the rule as it was computed last; 0: there is none. */
+/* The value of the rule at the last evaluation; 0: there is none. */
 int alerts_value(const struct alerts *x, const struct alert_rule *r, double *out);
 /* Changes a rule, or adds one. */
 must_check int alerts_set_rule(struct alerts *x, const char *name, const json_t *doc,

@@ -20,7 +20,8 @@ struct alerts_delivery { /* one at a time for each channel */
 	struct store_notice notice; /* id 0: none */
 	struct watch watch;         /* of the command */
 	struct timer limit;
-	int fd; /* -1: none */
+	uint64_t until_ms; /* a process for the command is requested until then */
+	int fd;            /* -1: none */
 };
 
 struct alerts {

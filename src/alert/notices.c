@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { LOOK_MS = 5000, COMMAND_MS = 60000 };
+enum { LOOK_MS = 5000, COMMAND_MS = 60000, COMMAND_ASK_MS = 500 };
 
 const char *const alert_channel_names[ALERT_CHANNELS] = { "webhook", "mail", "command" };
 
@@ -210,10 +210,19 @@ static int notices_mail(struct alerts_delivery *d, struct err *e)
 
 /* ---- the command ---- */
 
+/* The supervisor starts no second process while it has one, also if that one is just ending: the
+ * request is repeated until there is a connection. */
 static void notices_command_late(struct timer *t)
 {
-	notices_over(loop_owner(t, struct alerts_delivery, limit),
-		     "the command did not end in time");
+	struct alerts_delivery *d = loop_owner(t, struct alerts_delivery, limit);
+	struct alerts *x = d->all;
+
+	if (d->fd >= 0 || loop_now_ms() >= d->until_ms) {
+		notices_over(d, "the command did not end in time");
+		return;
+	}
+	x->conf.need_command(x->conf.ctx);
+	timer_set(t, COMMAND_ASK_MS);
 }
 
 static void notices_command_said(struct watch *w, unsigned what)
@@ -245,6 +254,7 @@ void alerts_command_connect(struct alerts *x, int take_fd)
 		return;
 	}
 	d->fd = steal_fd(&fd);
+	timer_set(&d->limit, COMMAND_MS);
 	watch_init(&d->watch, x->fleet->loop, d->fd, notices_command_said);
 	watch_want(&d->watch, LOOP_READ);
 }
@@ -253,7 +263,8 @@ static void notices_command(struct alerts_delivery *d)
 {
 	struct alerts *x = d->all;
 
-	timer_set(&d->limit, COMMAND_MS);
+	d->until_ms = loop_now_ms() + COMMAND_MS;
+	timer_set(&d->limit, COMMAND_ASK_MS);
 	x->conf.need_command(x->conf.ctx);
 }
 

@@ -185,8 +185,8 @@ alerts_fire_and_are_resolved_by_load() {
 	api GET /v1/boxes
 	before=$(get '.items | length')
 	set_rule many "{\"figure\":\"boxes\",\"aggregate\":\"last\",\"threshold\":$before,\"cooldown_s\":0,\"summary\":\"many boxes\"}"
-	set_rule failures '{"window_s":1,"for_s":0,"min_count":1,"cooldown_s":0}'
-	set_rule quota '{"window_s":1,"cooldown_s":0}'
+	set_rule failures '{"window_s":3,"for_s":0,"min_count":1,"cooldown_s":0}'
+	set_rule quota '{"window_s":3,"cooldown_s":0}'
 	is "$(get .threshold)" 0
 	api PUT /v1/teams/small '{"executions_per_day":1}'
 	owner=$key key=$("$ATOLL" key new small --team small --role editor --state "$state" --quiet)
@@ -200,8 +200,8 @@ alerts_fire_and_are_resolved_by_load() {
 	done
 	new_box
 	boxes="$boxes $box"
-	for rule in failures quota many; do
-		soon alert_is $rule firing
+	# By the notices: an alert may be resolved before this test sees that it fires.
+	for rule in failures quota many restarts; do
 		soon noticed $rule firing
 	done
 	for box in $boxes; do
