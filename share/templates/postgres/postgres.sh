@@ -1,8 +1,15 @@
 #!/bin/sh
 # postgres-server init | start: the server of the newest PostgreSQL that /usr has.
-for d in /usr/lib/postgresql/*/bin; do
-	[ -x "$d/initdb" ] && bin=$d
-done
+newest() {
+	for d in /usr/lib/postgresql/*/bin; do
+		[ -x "$d/initdb" ] && bin=$d
+	done
+}
+newest
+if [ -z "${bin:-}" ] && [ "$1" = init ] && [ -s /etc/apt/sources.list ]; then
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends postgresql && rm -rf /var/lib/apt/lists/*
+	newest
+fi
 [ -n "${bin:-}" ] || { echo "this machine has no PostgreSQL server: apt-get install postgresql" >&2; exit 1; }
 case $1 in
 init)
