@@ -215,9 +215,9 @@ a_link_shows_one_run_until_it_is_withdrawn() {
 	api DELETE "/v1/runs/$id/shares/$share"
 	is "$code" 404
 	api GET '/v1/audit?action=share.delete'
-	is "$(get '.items[0].subject')" "$share"
+	is "$(get '[.items[] | select(.result == "ok")][0].subject')" "$share" "$body"
 	api GET '/v1/audit?action=share.create'
-	is "$(get '.items[0].detail.run')" "$id"
+	is "$(get '[.items[] | select(.result == "ok")][0].detail.run')" "$id" "$body"
 	lacks "$body" "$token"
 	! grep -rlaF "$token" "$state" || fail 'the token is stored'
 }
