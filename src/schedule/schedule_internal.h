@@ -39,6 +39,7 @@ struct schedules {
 	unsigned n, room;
 	struct zone_entry *zones; /* read since the begin */
 	int64_t looked_ns;
+	int64_t logged_ns; /* when a failure of the store was last logged; 0: never */
 	int running;
 };
 

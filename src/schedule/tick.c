@@ -17,6 +17,7 @@ enum {
 	TRIM_EVERY = 64, /* ticks */
 };
 #define RECENT_NS (7 * INT64_C(86400) * NS_S)
+#define LOG_EVERY_NS (60 * NS_S)
 
 /* ---- the list of live ticks, in the order in which they start ---- */
 
@@ -67,9 +68,15 @@ static int tick_is_started(const struct live_tick *t)
 
 static void tick_store_failed(struct schedule *s, const struct err *e)
 {
-	log_error("a tick could not be written; trying again", LOG_S("schedule", s->row.id),
-		  LOG_S("error", e->msg));
-	s->retry_ns = schedules_now(s->all) + NS_S;
+	int64_t now = schedules_now(s->all);
+
+	if (!s->all->logged_ns || now - s->all->logged_ns >= LOG_EVERY_NS ||
+	    now < s->all->logged_ns) { /* on a full disk this happens to all, every second */
+		s->all->logged_ns = now;
+		log_error("ticks cannot be written; trying again", LOG_S("schedule", s->row.id),
+			  LOG_S("error", e->msg));
+	}
+	s->retry_ns = now + NS_S;
 }
 
 static int tick_put(struct schedule *s, const struct live_tick *t)

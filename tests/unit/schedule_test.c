@@ -2,6 +2,7 @@
 #include "schedule/schedule.h"
 #include "schedule/civil.h"
 #include "schedule/zone.h"
+#include "store/sql.h"
 #include "store_dir.h"
 
 #include <unistd.h>
@@ -599,6 +600,40 @@ TEST(history_is_trimmed_and_trimmed_ticks_are_not_run_again)
 	world_pass(a, world.now + 1201 * NS_S);
 	CHECK_OK(store_commit(s, &err));
 	CHECK_INT(world.nruns, 1201);
+}
+
+/* As on a full disk: every write fails. */
+static void store_refuses(struct store *s, int refuses)
+{
+	sqlite3_exec(s->db, refuses ? "PRAGMA query_only = 1" : "PRAGMA query_only = 0", NULL, NULL,
+		     NULL);
+}
+
+TEST(a_store_that_fails_delays_a_tick_and_does_not_repeat_it)
+{
+	const int64_t due = at_utc(2026, 5, 1, 11, 0);
+
+	world_begin(at_utc(2026, 5, 1, 10, 0));
+	STORE(s, dir);
+	struct store_schedule x = schedule_of(1, "@hourly", "UTC", "{}");
+
+	CHECK_OK(store_schedule_add(s, &x, &err));
+	world.lasts_ns = 10 * NS_S;
+	ENGINE(a, s);
+	store_refuses(s, 1);
+	world_pass(a, due + 5 * NS_S);
+	CHECK_INT(world.nruns, 0); /* nothing starts without a row */
+	store_refuses(s, 0);
+	world_pass(a, due + 7 * NS_S);
+	CHECK_INT(world.nruns, 1);
+	CHECK_STR(history(s, 1), "running");
+	store_refuses(s, 1);
+	world_pass(a, due + 20 * NS_S);
+	CHECK_STR(history(s, 1), "running");
+	store_refuses(s, 0);
+	world_pass(a, due + 22 * NS_S);
+	CHECK_STR(history(s, 1), "succeeded");
+	CHECK_INT(world.nruns, 1);
 }
 
 TEST(settings_are_checked)
