@@ -2,8 +2,8 @@
  * (spec.host_writable). The host's files are only read.
  *
  *   /hN  the host's folder: a clone of its mount, ro,nosuid,nodev, ids shifted into the box
- *   /aN  an overlay above it that reads with the rights of the user nobody: files that only their
- *        owner may read on the host stay unreadable, for the root of the box, too
+ *   /aN  an overlay above it that reads with the rights of a user that owns no file: files that only
+ *        their owner or group may read on the host stay unreadable, for the root of the box, too
  *   /oN  the overlay that the box sees: the layers of its root above /aN, and its disk on top
  *
  * The shifted ids let root of the box replace files of the host's root in its own layer. Without /aN
@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HOST_READER 65534
+#define HOST_READER 65535 /* reserved: no file belongs to it */
 
 const char *const jail_host_folders[JAIL_HOST_FOLDERS] = { "usr", "var/lib/dpkg" };
 
@@ -68,7 +68,8 @@ static int host_reader_is_plain(struct err *e)
 	if (caps_read(&permitted, &effective, e) < 0)
 		return -1;
 	if (effective & over_files)
-		return err_set(e, ERR_SYS, "the user nobody has capabilities over files");
+		return err_set(e, ERR_SYS,
+			       "the reader of the host's files has capabilities over them");
 	return 0;
 }
 

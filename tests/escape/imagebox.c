@@ -139,6 +139,7 @@ TEST(setuid_programs_capabilities_and_devices_of_an_image_have_no_effect)
 static void remove_secret(void)
 {
 	unlink(SECRET);
+	unlink(SECRET ".2");
 }
 
 /* A box of a template build is root over what looks like the host's /usr. */
@@ -152,12 +153,14 @@ TEST(root_of_a_build_box_changes_no_file_of_the_host_and_reads_none_that_is_not_
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
 	atexit(remove_secret);
-	CHECK_INT(system("umask 077; mkdir -p -m 755 /usr/local/share && echo secret >" SECRET), 0);
+	CHECK_INT(system("umask 077; mkdir -p -m 755 /usr/local/share && echo secret >" SECRET
+			 " && echo secret >" SECRET ".2 && chown 65534:65534 " SECRET ".2"),
+		  0);
 	CHECK_INT(stat("/usr/bin/id", &before), 0);
 	CHECK(make_as(k.fd, &w, &m) == 0);
 	CHECK_INT(as_root(&m,
 			  "stat -c %u:%g /usr /usr/bin/id " SECRET "; "
-			  "cat " SECRET " 2>/dev/null || echo denied; "
+			  "cat " SECRET " " SECRET ".2 2>/dev/null || echo denied; "
 			  "(chmod 644 " SECRET "; chown 1000 " SECRET "; ln " SECRET
 			  " /usr/s; mv " SECRET " /usr/t; echo more >>" SECRET
 			  ") 2>/dev/null; cat " SECRET " /usr/s /usr/t 2>/dev/null || echo denied; "
