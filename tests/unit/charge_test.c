@@ -125,6 +125,25 @@ TEST(a_run_is_charged_with_its_end_and_its_box_for_the_rest)
 	end_test();
 }
 
+TEST(memory_between_runs_is_charged_from_sample_to_sample)
+{
+	struct box *b = new_box();
+	struct wire_counters now = counters(0); /* 1 MiB */
+	uint64_t first;
+
+	CHECK(b);
+	charge_box(b, &now); /* the first sample: since when is not known */
+	CHECK_INT(total_of(b->row.id).memory_mib_ms, 0);
+	b->charged.sampled_ms -= 10000;
+	charge_box(b, &now);
+	first = total_of(b->row.id).memory_mib_ms;
+	CHECK(first >= 10000 && first < 40000);
+	b->charged.sampled_ms -= 100000; /* the server did not run */
+	charge_box(b, &now);
+	CHECK_INT(total_of(b->row.id).memory_mib_ms, first);
+	end_test();
+}
+
 TEST(the_next_server_continues_with_what_the_store_has)
 {
 	struct box *b = new_box();
