@@ -20,15 +20,20 @@ void charge_price(struct fleet *f, struct store_charge *c, json_t *record)
 		a->price(a->ctx, &c->use, record);
 }
 
-int charge_write(struct fleet *f, const struct store_charge *c, struct err *e)
+void charge_written(struct fleet *f, const struct store_charge *c)
 {
 	const struct fleet_accounts *a = &f->accounts;
 
-	if (store_usage_charge(f->store, c, e) < 0)
-		return -1;
 	f->figures.cost_nano += c->use.cost_nano;
 	if (a->charged)
 		a->charged(a->ctx, c->team, &c->use);
+}
+
+int charge_write(struct fleet *f, const struct store_charge *c, struct err *e)
+{
+	if (store_usage_charge(f->store, c, e) < 0)
+		return -1;
+	charge_written(f, c);
 	return 0;
 }
 

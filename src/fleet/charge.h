@@ -16,6 +16,8 @@ void charge_box(struct box *b, const struct wire_counters *now);
 void charge_price(struct fleet *f, struct store_charge *c, json_t *record);
 /* Writes it to the store, in the open transaction if there is one. */
 must_check int charge_write(struct fleet *f, const struct store_charge *c, struct err *e);
+/* Counts a charge that was written by other functions. */
+void charge_written(struct fleet *f, const struct store_charge *c);
 /* Charges for work that is neither: an item of a batch, a call of a language
  * model. */
 void charge_other(struct fleet *f, struct store_charge *c);

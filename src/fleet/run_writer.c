@@ -181,14 +181,13 @@ static void write_charge(struct fleet *f, const struct run_writer_line *x,
 
 static void write_day(struct fleet *f, const struct run_writer_day *day)
 {
-	const struct fleet_accounts *a = &f->accounts;
 	struct err e;
 
 	for (unsigned i = 0; i < day->n; i++)
 		if (store_usage_charge_day(f->store, &day->v[i], &e) < 0)
 			run_writer_uncharged(&day->v[i], &e);
-		else if (a->charged)
-			a->charged(a->ctx, day->v[i].team, &day->v[i].use);
+		else
+			charge_written(f, &day->v[i]);
 }
 
 static void write_line(struct fleet *f, struct run_writer_line *x, struct run_writer_day *day)

@@ -112,6 +112,7 @@ TEST(a_run_is_charged_with_its_end_and_its_box_for_the_rest)
 	CHECK_INT(tag_of("t").runs, 1);
 	CHECK_INT(tag_of("t").cost_nano, 1000);
 	CHECK_INT(tag_of("t").memory_mib_ms, 2 * 5);
+	CHECK_INT(fake.fleet->figures.cost_nano, 1000);
 	charge_box(b, &now);
 	CHECK_INT(tag_of(STORE_TAG_BOX).cpu_us, 700);
 	CHECK_INT(total_of(b->row.id).cpu_us, 1700);
