@@ -133,7 +133,12 @@ atoll exec -d demo -- sh -c 'n=0; while :; do n=$((n + 1)); echo $n >new; mv new
 count() { atoll exec demo -- cat count; }
 soon count
 supervisor=$(daemon 1) server=$(daemon 3) counted=$(count)
+# Another atoll in PATH is not used by the scripts of the package.
+printf '#!/bin/sh\nexit 1\n' >/usr/local/bin/atoll
+chmod +x /usr/local/bin/atoll
 apt install ./two.deb
+rm /usr/local/bin/atoll
+has "$(cat apt.log)" "/usr/local/bin/atoll comes first in PATH"
 is "$(dpkg-query -W -f '${Version}' atoll)" "$(dpkg-deb -f two.deb Version)"
 is "$(daemon 1)" "$supervisor" "the supervisor executes its new file"
 [ "$(daemon 3)" != "$server" ] || fail "the server is still the old one"
