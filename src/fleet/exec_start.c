@@ -230,7 +230,9 @@ static struct box_command box_words(const struct box *b, const struct exec_spec 
 				     : ids && (uid != BOX_UID || gid != BOX_UID) ? WIRE_START_IDS
 										 : 0) |
 				    (want->channel ? WIRE_START_CHANNEL : 0) |
-				    (want->warm && !b->user.set ? WIRE_START_WARM : 0) |
+				    (want->warm && (!ids || (uid == BOX_UID && gid == BOX_UID))
+					     ? WIRE_START_WARM
+					     : 0) |
 				    (want->lone ? WIRE_START_LEADER_ONLY : 0) |
 				    (read ? 0 : WIRE_START_DETACHED)),
 	};

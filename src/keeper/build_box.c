@@ -132,15 +132,17 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
-static int start_warm_interpreter(const struct keeper_box *b, const struct warm_kind *kind,
+static int start_warm_interpreter(const struct keeper_box *b, const struct warm_start *how,
 				  struct err *e)
 {
 	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
 	char words[160];
-	int n = snprintf(words, sizeof(words), "%s%c-r%c%s%cseed", kind->program, 0, 0,
-			 kind->script, 0);
+	int n = snprintf(words, sizeof(words), "%s%c", how->program, 0);
 
-	snprintf(told.program, sizeof(told.program), "%s", kind->program);
+	if (how->option)
+		n += snprintf(words + n, sizeof(words) - (size_t)n, "%s%c", how->option, 0);
+	n += snprintf(words + n, sizeof(words) - (size_t)n, "%s%cwarm", how->script, 0);
+	snprintf(told.program, sizeof(told.program), "%s", how->program);
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
 

@@ -35,7 +35,7 @@ struct make_job {
 	uint64_t without, zygote_without; /* test builds */
 	unsigned pool_class; /* class of the pool that it is for, or would have been */
 	int orders; /* -1, or the socket of a zygote that forks an interpreter into the box */
-	const struct warm_kind *starts;  /* init starts this interpreter in it */
+	const struct warm_start *starts; /* init starts this interpreter in it */
 	const struct warm_kind *kind;    /* kind of the pool class */
 	const struct warm_kind *home_of; /* starts this zygote in the box ... */
 	unsigned home_pool_class;              /* ... for this pool class */

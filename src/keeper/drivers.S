@@ -23,6 +23,9 @@ driver_images:
 #ifdef DRIVER_ZYGOTE_NODE
 	driver "zygote_node.js", DRIVER_ZYGOTE_NODE
 #endif
+#ifdef DRIVER_ZYGOTE_PYTHON
+	driver "zygote_python.py", DRIVER_ZYGOTE_PYTHON
+#endif
 #ifdef DRIVER_BASH
 	driver "bash.sh", DRIVER_BASH
 #endif

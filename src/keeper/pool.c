@@ -63,8 +63,10 @@ struct keeper_box *pool_take(struct keeper *k, unsigned pool_class)
 {
 	struct keeper_box *b = k->pool_classes[pool_class].first;
 
-	if (b)
+	if (b) {
 		pool_drop(k, b);
+		b->of_warm_pool = 0;
+	}
 	pool_stay_quiet(k);
 	return b;
 }
@@ -206,16 +208,22 @@ static int has_time(const struct keeper *k, const struct pool_class *l, unsigned
 static int give_one(struct keeper *k, unsigned pool_class, uint64_t now, struct err *e)
 {
 	struct pool_class *l = &k->pool_classes[pool_class];
+	const struct zygote *z = &k->zygotes[pool_class];
+	struct wire_create of_root = { .template = "root" };
 	struct build_job *j = build_job_new(BUILD_BOX);
 
 	j->for_pool = 1;
+	memcpy(of_root.root, z->root, sizeof(z->root));
 	warm_pool_for_job(k, j, pool_class);
 	j->make.warm = has_time(k, l, pool_class, now);
-	if (pool_begin(k, j, &k->common, pool_class || k->host.cgroups.version == 2, e) < 0) {
+	if (pool_begin_with(k, j, z->root[0] ? &z->limits : &k->common,
+			    pool_class || k->host.cgroups.version == 2,
+			    z->root[0] ? &of_root : NULL, e) < 0) {
 		own_close_fd(&j->make.orders);
 		free(j);
 		return -1;
 	}
+	j->make.box->of_warm_pool = z->root[0] != 0;
 	l->making++;
 	k->pool_making++;
 	return 0;

@@ -266,13 +266,6 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 	create_new(k, &who, &w, &along, &m->about.limits, 0);
 }
 
-static int root_is_image(const struct keeper *k, const struct wire_create *w)
-{
-	const struct root *r = w->root[0] ? root_table_find(&k->roots, w->root) : NULL;
-
-	return r && !r->base;
-}
-
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_create *w = (const struct wire_create *)f;
@@ -295,18 +288,16 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	/* The root of an image has other interpreters than the host. */
-	pool_class =
-		w->warm[0] && !root_is_image(k, w) ? warm_pool_class(k, w->warm, w->warm_group) : 0;
+	pool_class = w->warm[0] ? warm_pool_class(k, w->warm, w->warm_group, w->root, &limits) : 0;
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
 	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
 	    w->without || w->zygote_without || w->nmounts || w->nlayers)
 		b = NULL;
-	else if (w->root[0])
-		b = pool_class ? NULL : root_pool_take(k, w, &limits);
+	else if (w->root[0] && !pool_class)
+		b = root_pool_take(k, w, &limits);
 	else
-		b = pool_fits(k, &limits) ? pool_take(k, pool_class) : NULL;
+		b = warm_pool_fits(k, pool_class, &limits) ? pool_take(k, pool_class) : NULL;
 	if (!b && request_too_many(k, c, f)) {
 		free(along.start);
 		return;
@@ -317,6 +308,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	}
 	k->hits++;
+	if (w->root[0])
+		memcpy(b->meta.about.template, w->template, sizeof(w->template));
 	b->start = along.start;
 	b->start_len = along.len;
 	request_awaits(b, f->flags);
@@ -354,7 +347,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 				if (!root_pool_created(k, b))
 					teardown_kill(k, b);
 			} else if (j->for_pool) {
-				pool_add(k, b);
+				if (!warm_pool_pooled(k, b))
+					teardown_kill(k, b);
 			} else if (hand_over(k, b, &b->meta.about.limits, !b->meta.cgroup[0], &e) <
 				   0) {
 				give_up(k, b, j->client, j->ref, &e);
@@ -369,6 +363,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		warm_pool_failed(k, j);
 	if (b->of_root_pool)
 		root_pool_failed(k, b, &e);
+	else if (b->of_warm_pool)
+		warm_pool_not_pooled(k, b, &e);
 	else if (j->for_pool)
 		pool_failed(k, &e);
 	else if (j->make.warm_pool_failed && !j->make.zygote_without)

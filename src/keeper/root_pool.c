@@ -64,6 +64,7 @@ void root_pool_close(struct keeper *k, const char *root)
 {
 	struct root_pool *p = root_pool_find(k, root);
 
+	warm_pool_close_root(k, root);
 	if (!p)
 		return;
 	root_pool_empty(k, p);
@@ -150,7 +151,6 @@ struct keeper_box *root_pool_take(struct keeper *k, const struct wire_create *w,
 	if (b) {
 		pool_drop(k, b);
 		b->of_root_pool = 0;
-		memcpy(b->meta.about.template, w->template, sizeof(w->template));
 	}
 	pool_stay_quiet(k);
 	return b;
@@ -267,6 +267,8 @@ static int root_pool_set(struct keeper *k, struct client *c, const struct wire_p
 			       w->depth, ROOT_POOL_MOST);
 	if (request_pool_limits(k, &w->limits, &limits, e) < 0)
 		return -1;
+	if (w->warm)
+		return warm_pool_pin(k, &(struct waiter){ c->number, w->head.ref }, w, &limits, e);
 	if (p && w->depth && !root_pool_fits(p, &limits)) {
 		root_pool_empty(k, p);
 		p->limits = limits;

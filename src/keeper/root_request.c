@@ -29,7 +29,7 @@ static const char *root_box_with(struct keeper *k, const char *id)
 {
 	for (struct keeper_box *b = keeper_box_after(&k->boxes, ""); b;
 	     b = keeper_box_after(&k->boxes, b->meta.about.id))
-		if (strcmp(b->meta.root, id) == 0 && !b->of_root_pool)
+		if (strcmp(b->meta.root, id) == 0 && !b->of_root_pool && !b->of_warm_pool)
 			return b->meta.about.id;
 	return NULL;
 }

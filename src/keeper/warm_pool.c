@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "jail/launch.h"
 #include "keeper/keeper_internal.h"
+#include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +32,28 @@
 #define DEPTH_LEAST 2
 
 const struct warm_kind warm_kinds[WARM_KINDS] = {
-	{ "", "", NULL, 0, 0 },
-	{ "python", "/usr/bin/python3", NULL, 8, 40 },
-	{ "python-data", "/usr/bin/python3", NULL, 4, 100 },
+	{ .name = "", .program = "" },
+	{ .name = "python",
+	  .program = "/usr/bin/python3",
+	  .in_root = { "python3", NULL, "/opt/atoll/zygote_python.py" },
+	  .depth = 8,
+	  .mib = 40 },
+	{ .name = "python-data", .program = "/usr/bin/python3", .depth = 4, .mib = 100 },
 	/* Node has threads, so it cannot be forked. */
-	{ "node", "/usr/bin/node", "/opt/atoll/zygote_node.js", 3, 0 },
+	{ .name = "node",
+	  .program = "/usr/bin/node",
+	  .base = { "/usr/bin/node", "-r", "/opt/atoll/zygote_node.js" },
+	  .in_root = { "node", "-r", "/opt/atoll/zygote_node.js" },
+	  .depth = 3 },
 };
+
+/* How init starts the interpreter of this class; NULL: a zygote forks it. */
+static const struct warm_start *warm_pool_starts(const struct zygote *z)
+{
+	const struct warm_start *s = z->root[0] ? &z->kind->in_root : &z->kind->base;
+
+	return s->program ? s : NULL;
+}
 
 /* ---- zygotes ---- */
 
@@ -63,7 +80,7 @@ static unsigned zygotes_mib(const struct keeper *k)
 	unsigned sum = 0;
 
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		sum += k->zygotes[i].kind ? k->zygotes[i].kind->mib : 0;
+		sum += k->zygotes[i].kind && !k->zygotes[i].root[0] ? k->zygotes[i].kind->mib : 0;
 	return sum;
 }
 
@@ -73,7 +90,8 @@ static void make_zygote(struct keeper *k, unsigned pool_class)
 	struct build_job *j;
 	struct err e;
 
-	if (z->kind->script || z->making || z->src.fd >= 0 || k->stopping || now_ns() < z->retry_ns)
+	if (warm_pool_starts(z) || z->making || z->src.fd >= 0 || k->stopping ||
+	    now_ns() < z->retry_ns)
 		return;
 	if (zygotes_mib(k) > z->kind->mib &&
 	    warm_pool_memory_is_low(k)) { /* other classes have a zygote; this one has to wait */
@@ -193,6 +211,18 @@ void warm_pool_end_all(struct keeper *k)
 
 /* ---- pool classes ---- */
 
+/* To the client of POOL_ROOT. */
+static void warm_pool_answer(struct keeper *k, struct zygote *z, const struct err *e)
+{
+	struct frame done = sock_head(WIRE_DONE, z->filler.ref);
+
+	if (z->filler.client && e)
+		client_error(k, z->filler.client, z->filler.ref, e);
+	else if (z->filler.client)
+		client_send(k, z->filler.client, &done, sizeof(done), -1);
+	z->filler.client = 0;
+}
+
 static void empty_pool_class(struct keeper *k, unsigned pool_class)
 {
 	struct keeper_box *b;
@@ -221,7 +251,8 @@ static unsigned unused_pool_class(const struct keeper *k)
 	for (unsigned i = 1; i < POOL_CLASSES; i++) {
 		const struct zygote *z = &k->zygotes[i];
 
-		if (z->kind && !z->making && !k->pool_classes[i].making && z->asked_ns < before) {
+		if (z->kind && !z->making && !z->pinned && !z->filler.client &&
+		    !k->pool_classes[i].making && z->asked_ns < before) {
 			before = z->asked_ns;
 			found = i;
 		}
@@ -242,15 +273,16 @@ static unsigned zygotes_mib_most(void)
 	return most > least ? most : least;
 }
 
-static unsigned new_pool_class(struct keeper *k, const struct warm_kind *kind, uint32_t group)
+static unsigned new_pool_class(struct keeper *k, const struct warm_kind *kind, uint32_t group,
+			       const char *root, const struct wire_limits *limits)
 {
-	unsigned most = zygotes_mib_most(), pool_class, old;
+	unsigned most = zygotes_mib_most(), mib = *root ? 0 : kind->mib, pool_class, old;
 
 	for (;;) {
 		for (pool_class = 1; pool_class < POOL_CLASSES && k->zygotes[pool_class].kind;
 		     pool_class++)
 			;
-		if (pool_class < POOL_CLASSES && zygotes_mib(k) + kind->mib <= most)
+		if (pool_class < POOL_CLASSES && zygotes_mib(k) + mib <= most)
 			break;
 		old = unused_pool_class(k);
 		if (!old)
@@ -259,24 +291,42 @@ static unsigned new_pool_class(struct keeper *k, const struct warm_kind *kind, u
 	}
 	k->zygotes[pool_class].kind = kind;
 	k->zygotes[pool_class].group = group;
+	k->zygotes[pool_class].limits = *limits;
+	snprintf(k->zygotes[pool_class].root, sizeof(k->zygotes[pool_class].root), "%s", root);
 	return pool_class;
 }
 
-unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group)
+unsigned warm_pool_class(struct keeper *k, const char *name, uint32_t group, const char *root,
+			 const struct wire_limits *limits)
 {
 	const struct warm_kind *kind = NULL;
 
 	for (unsigned i = 1; i < WARM_KINDS; i++)
 		if (strncmp(warm_kinds[i].name, name, WIRE_WARM_NAME) == 0)
 			kind = &warm_kinds[i];
-	if (!kind)
+	if (!kind || (*root && !kind->in_root.program))
 		return 0;
-	if (kind->script)
+	if (*root || kind->base.program)
 		group = 0; /* each is started in its own box, so boxes share nothing */
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group)
+		if (k->zygotes[i].kind == kind && k->zygotes[i].group == group &&
+		    !k->zygotes[i].closing && strcmp(k->zygotes[i].root, root) == 0) {
+			if (!k->pool_classes[i].pooled && !k->pool_classes[i].making)
+				k->zygotes[i].limits = *limits;
 			return i;
-	return new_pool_class(k, kind, group);
+		}
+	return new_pool_class(k, kind, group, root, limits);
+}
+
+int warm_pool_fits(const struct keeper *k, unsigned pool_class, const struct wire_limits *want)
+{
+	const struct zygote *z = &k->zygotes[pool_class];
+
+	if (!z->root[0])
+		return pool_fits(k, want);
+	return want->disk_bytes == z->limits.disk_bytes &&
+	       want->disk_files == z->limits.disk_files &&
+	       keeper_box_disk_in_memory(want) == keeper_box_disk_in_memory(&z->limits);
 }
 
 /* The requested pool classes of a kind share its depth. */
@@ -285,12 +335,19 @@ static void deepen_pool_class(struct keeper *k, unsigned pool_class)
 	const struct warm_kind *kind = k->zygotes[pool_class].kind;
 	unsigned n = 0, depth;
 
+	if (k->zygotes[pool_class].root[0]) {
+		depth = k->zygotes[pool_class].pinned;
+		k->pool_classes[pool_class].depth = depth > DEPTH_LEAST ? depth : DEPTH_LEAST;
+		return;
+	}
 	k->pool_classes[pool_class].depth += !k->pool_classes[pool_class].depth;
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		n += k->zygotes[i].kind == kind && k->pool_classes[i].depth;
+		n += k->zygotes[i].kind == kind && !k->zygotes[i].root[0] &&
+		     k->pool_classes[i].depth;
 	depth = kind->depth / n > DEPTH_LEAST ? kind->depth / n : DEPTH_LEAST;
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
-		if (k->zygotes[i].kind == kind && k->pool_classes[i].depth)
+		if (k->zygotes[i].kind == kind && !k->zygotes[i].root[0] &&
+		    k->pool_classes[i].depth)
 			k->pool_classes[i].depth = depth;
 }
 
@@ -313,7 +370,9 @@ int warm_pool_is_ready(const struct keeper *k, unsigned pool_class)
 {
 	const struct zygote *z = &k->zygotes[pool_class];
 
-	return z->kind && (z->kind->script ? now_ns() >= z->retry_ns : z->ready);
+	if (!z->kind || z->closing)
+		return 0;
+	return warm_pool_starts(z) ? now_ns() >= z->retry_ns : z->ready;
 }
 
 void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned pool_class)
@@ -325,8 +384,8 @@ void warm_pool_for_job(struct keeper *k, struct build_job *j, unsigned pool_clas
 		return;
 	z->forks++;
 	j->make.kind = z->kind;
-	if (z->kind->script)
-		j->make.starts = z->kind;
+	if (warm_pool_starts(z))
+		j->make.starts = warm_pool_starts(z);
 	else /* moved to a high number: hundreds of jobs may wait, and launches need the
 	      * low numbers */
 		j->make.orders = fcntl(z->src.fd, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
@@ -343,7 +402,8 @@ void warm_pool_failed(struct keeper *k, const struct build_job *j)
 {
 	struct zygote *z = &k->zygotes[j->make.pool_class];
 
-	if (!z->kind || z->number != j->make.zygote_number || (!z->kind->script && z->src.fd < 0))
+	if (!z->kind || z->number != j->make.zygote_number ||
+	    (!warm_pool_starts(z) && z->src.fd < 0))
 		return; /* that zygote has already ended */
 	z->failures += j->err.sys == ETIMEDOUT ? FAILURES_MOST / 2 : 1;
 	if (z->failures < FAILURES_MOST)
@@ -361,6 +421,7 @@ void warm_pool_maintain(struct keeper *k)
 {
 	uint64_t now = now_ns();
 	int low = -1, any = k->nunreaped != 0;
+	struct err e;
 
 	for (unsigned i = 1; i < POOL_CLASSES; i++)
 		any |= k->zygotes[i].kind != NULL;
@@ -375,10 +436,102 @@ void warm_pool_maintain(struct keeper *k)
 		if (!z->kind)
 			continue;
 		low = low < 0 ? warm_pool_memory_is_low(k) : low;
-		if (low || now - z->asked_ns > POOL_CLASS_IDLE_NS)
+		if (low && z->filler.client) {
+			err_set(&e, ERR_LIMIT, "the host is short of memory");
+			warm_pool_answer(k, z, &e);
+		}
+		if (low || (!z->pinned && now - z->asked_ns > POOL_CLASS_IDLE_NS))
 			empty_pool_class(k, i);
-		if (now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making && !k->pool_classes[i].making)
+		else if (k->pool_classes[i].depth < z->pinned)
+			k->pool_classes[i].depth = z->pinned;
+		if (!z->pinned && now - z->asked_ns > ZYGOTE_IDLE_NS && !z->making &&
+		    !k->pool_classes[i].making)
 			free_pool_class(k, i);
 	}
 	k->maintain_ns = now + MAINTAIN_MS * 1000000ull;
+}
+
+/* ---- pools of roots ---- */
+
+int warm_pool_pin(struct keeper *k, const struct waiter *who, const struct wire_pool_root *w,
+		  const struct wire_limits *limits, struct err *e)
+{
+	static const char *const names[WIRE_POOL_WARMS] = {
+		[WIRE_POOL_PLAIN] = "", [WIRE_POOL_PYTHON] = "python", [WIRE_POOL_NODE] = "node"
+	};
+	unsigned depth = k->pool_depth ? w->depth : 0, pool_class;
+	struct zygote *z;
+
+	if (w->warm >= WIRE_POOL_WARMS)
+		return err_set(e, ERR_INVALID, "there is no warm interpreter %u", w->warm);
+	pool_class = warm_pool_class(k, names[w->warm], 0, w->root, limits);
+	if (!pool_class)
+		return err_set(e, ERR_LIMIT, "%d kinds of boxes with an interpreter wait already",
+			       POOL_CLASSES - 1);
+	z = &k->zygotes[pool_class];
+	if (!warm_pool_fits(k, pool_class, limits)) {
+		empty_pool_class(k, pool_class);
+		z->limits = *limits;
+	}
+	warm_pool_answer(k, z, NULL);
+	z->asked_ns = now_ns();
+	z->retry_ns = 0;
+	z->pinned = w->head.flags & WIRE_POOL_ONCE ? 0 : depth;
+	z->filler = *who;
+	if (!depth)
+		empty_pool_class(k, pool_class);
+	k->pool_classes[pool_class].depth = depth;
+	if (k->pool_classes[pool_class].pooled >= depth)
+		warm_pool_answer(k, z, NULL);
+	keeper_wake_in(k, MAINTAIN_MS);
+	pool_refill(k);
+	return 0;
+}
+
+/* A class whose root was deleted is free when no box of it is being created. */
+static void warm_pool_free_if_closed(struct keeper *k, unsigned pool_class)
+{
+	struct zygote *z = &k->zygotes[pool_class];
+	struct err e;
+
+	if (!z->closing || k->pool_classes[pool_class].making)
+		return;
+	err_set(&e, ERR_NOT_FOUND, "root %.12s was deleted", z->root);
+	warm_pool_answer(k, z, &e);
+	free_pool_class(k, pool_class);
+}
+
+int warm_pool_pooled(struct keeper *k, struct keeper_box *b)
+{
+	struct zygote *z = &k->zygotes[b->pool_class];
+
+	if (z->closing) {
+		warm_pool_free_if_closed(k, b->pool_class);
+		return 0;
+	}
+	pool_add(k, b);
+	if (k->pool_classes[b->pool_class].pooled >= k->pool_classes[b->pool_class].depth)
+		warm_pool_answer(k, z, NULL);
+	return 1;
+}
+
+void warm_pool_not_pooled(struct keeper *k, struct keeper_box *b, const struct err *e)
+{
+	struct zygote *z = &k->zygotes[b->pool_class];
+
+	if (!z->closing)
+		pool_log(k, "pool", e);
+	z->retry_ns = now_ns() + FAILED_RETRY_NS;
+	warm_pool_answer(k, z, e);
+	warm_pool_free_if_closed(k, b->pool_class);
+}
+
+void warm_pool_close_root(struct keeper *k, const char *root)
+{
+	for (unsigned i = 1; i < POOL_CLASSES; i++)
+		if (k->zygotes[i].kind && strcmp(k->zygotes[i].root, root) == 0) {
+			empty_pool_class(k, i);
+			k->zygotes[i].closing = 1;
+			warm_pool_free_if_closed(k, i);
+		}
 }

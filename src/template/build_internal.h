@@ -151,6 +151,7 @@ struct build {
 	json_t *settings;
 	struct build_changes *changes;
 	struct build_trial *trial;
+	unsigned runtime; /* build_runtimes.c: the interpreter whose box is being created */
 	/* log and waiters */
 	int log;
 	uint64_t log_bytes;
@@ -249,6 +250,19 @@ void build_change_failed(struct file_client *c, const struct err *e);
 /* ---- build_finish.c ---- */
 void build_finish(struct build *b);
 const char *build_setting(const struct build *b, const char *name); /* of b->settings; "" */
+
+/* ---- build_runtimes.c ---- */
+/* Fills the pools of the interpreters of b->settings, then build_succeed(). */
+void build_runtimes_pool(struct build *b);
+/* 1: it has no root of its own, or that of an earlier build, whose interpreters are now in b->settings. */
+int build_runtimes_known_before(struct build *b);
+
+/* The interpreters that wait, of the settings of a build: bits of enum wire_pool_warm. */
+unsigned build_runtimes_warms(const char *settings);
+
+/* ---- build_pool.c ---- */
+/* The limits of a box whose request has none. */
+struct wire_limits build_pool_limits(const struct builds *b, const struct store_build *row);
 
 /* ---- build_trial.c ---- */
 void build_trial_begin(struct build *b, const char *root);

@@ -14,24 +14,26 @@ struct build_pool { /* a pool that the keeper was asked for */
 	struct build_pool *next;
 	struct builds *all;
 	char template[STORE_TEMPLATE_ID + 1], root[STORE_HASH + 1];
-	struct keeper_call *asking;
+	struct build_pool_asking { /* of plain boxes, and of each interpreter */
+		struct build_pool *pool;
+		struct keeper_call *call;
+	} asking[WIRE_POOL_WARMS];
 };
 
 static void build_pool_filled(void *ctx, const struct frame *f, size_t len, int *fd,
 			      const struct err *e)
 {
-	struct build_pool *p = ctx;
+	struct build_pool_asking *a = ctx;
 
 	(void)len;
 	(void)fd;
-	p->asking = NULL;
+	a->call = NULL;
 	if (!f)
-		log_warn("the pool of a template is not filled", LOG_S("template", p->template),
-			 LOG_E(e));
+		log_warn("the pool of a template is not filled",
+			 LOG_S("template", a->pool->template), LOG_E(e));
 }
 
-/* The limits of a box whose request has none. */
-static struct wire_limits build_pool_limits(const struct builds *b, const struct store_build *row)
+struct wire_limits build_pool_limits(const struct builds *b, const struct store_build *row)
 {
 	struct wire_limits l = b->fleet->conf.limits;
 
@@ -45,15 +47,29 @@ static struct wire_limits build_pool_limits(const struct builds *b, const struct
 	return l;
 }
 
-static void build_pool_ask(struct build_pool *p, uint32_t depth, const struct wire_limits *limits)
+static void build_pool_ask(struct build_pool *p, enum wire_pool_warm warm, uint32_t depth,
+			   const struct wire_limits *limits)
 {
-	struct wire_pool_root ask = { .head = sock_head(WIRE_POOL_ROOT, 0), .depth = depth };
+	struct wire_pool_root ask = { .head = sock_head(WIRE_POOL_ROOT, 0),
+				      .depth = depth,
+				      .warm = warm };
+	struct build_pool_asking *a = &p->asking[warm];
 
 	ask.limits = *limits;
 	snprintf(ask.root, sizeof(ask.root), "%s", p->root);
-	keeper_client_cancel(&p->all->fleet->keeper, p->asking);
-	p->asking = keeper_client_request(&p->all->fleet->keeper, &ask, sizeof(ask), WIRE_DONE,
-					  build_pool_filled, p);
+	a->pool = p;
+	keeper_client_cancel(&p->all->fleet->keeper, a->call);
+	a->call = keeper_client_request(&p->all->fleet->keeper, &ask, sizeof(ask), WIRE_DONE,
+					build_pool_filled, a);
+}
+
+/* warms: bits of the interpreters that wait, too. */
+static void build_pool_ask_all(struct build_pool *p, unsigned warms, uint32_t depth,
+			       const struct wire_limits *limits)
+{
+	for (unsigned i = WIRE_POOL_PLAIN; i < WIRE_POOL_WARMS; i++)
+		if (i == WIRE_POOL_PLAIN || warms & 1u << i)
+			build_pool_ask(p, (enum wire_pool_warm)i, depth, limits);
 }
 
 static struct build_pool *build_pool_of(struct builds *b, const char *template)
@@ -75,17 +91,17 @@ static struct build_pool *build_pool_of(struct builds *b, const char *template)
 }
 
 /* root "": none. */
-static void build_pool_set(struct builds *b, const char *template, const char *root, uint32_t depth,
-			   const struct wire_limits *limits)
+static void build_pool_set(struct builds *b, const char *template, const char *root, unsigned warms,
+			   uint32_t depth, const struct wire_limits *limits)
 {
 	struct build_pool *p = build_pool_of(b, template);
 
 	if (p->root[0] && strcmp(p->root, root) != 0)
-		build_pool_ask(p, 0, limits); /* the root of an earlier build */
+		build_pool_ask_all(p, ~0u, 0, limits); /* the root of an earlier build */
 	if (!root[0])
 		return;
 	snprintf(p->root, sizeof(p->root), "%s", root);
-	build_pool_ask(p, depth, limits);
+	build_pool_ask_all(p, warms, depth, limits);
 }
 
 void template_prepare(struct builds *b, const struct store_template *t)
@@ -100,7 +116,7 @@ void template_prepare(struct builds *b, const struct store_template *t)
 	    store_build_get(b->fleet->store, tag.build, &row, &e) < 0)
 		return;
 	limits = build_pool_limits(b, &row);
-	build_pool_set(b, t->id, row.root, t->pool, &limits);
+	build_pool_set(b, t->id, row.root, build_runtimes_warms(row.settings), t->pool, &limits);
 	store_build_fini(&row);
 }
 
@@ -122,7 +138,8 @@ void build_pools_free(struct builds *b)
 		struct build_pool *p = b->pools;
 
 		b->pools = p->next;
-		keeper_client_cancel(&b->fleet->keeper, p->asking);
+		for (unsigned i = 0; i < WIRE_POOL_WARMS; i++)
+			keeper_client_cancel(&b->fleet->keeper, p->asking[i].call);
 		free(p);
 	}
 }

@@ -5,6 +5,7 @@
 #include "template/build_internal.h"
 #include "base/cleanup.h"
 #include "fleet/box.h"
+#include "template/build_runtimes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +13,10 @@
 enum {
 	POLL_MS = 300,
 	TEST_MS = 120 * 1000, /* time limit of the test */
-	ALIVE_MS = 1000,      /* a start command without a ready command runs at least this long */
-	ALIVE_E2B_MS = 20000, /* as E2B waits */
+	RUNTIMES_MS = 60 * 1000,
+	RUNTIMES_BYTES = 8192, /* of the output of build_runtimes_script */
+	ALIVE_MS = 1000,       /* a start command without a ready command runs at least this long */
+	ALIVE_E2B_MS = 20000,  /* as E2B waits */
 };
 
 struct build_trial {
@@ -22,7 +25,8 @@ struct build_trial {
 	int starting, asking;            /* these readers are open */
 	struct timer again, limit;
 	uint64_t began_ms;
-	int found; /* the port listens */
+	int found;           /* the port listens */
+	struct buf runtimes; /* output of build_runtimes_script */
 };
 
 static struct build_trial *build_trial_new(struct build *b, void (*again)(struct timer *),
@@ -48,17 +52,62 @@ void build_trial_free(struct build_trial *t)
 		exec_reader_close(&t->ready);
 	timer_fini(&t->again);
 	timer_fini(&t->limit);
+	buf_fini(&t->runtimes);
 	free(t);
 }
 
 /* ---- the trial: start and ready command ---- */
 
-static void build_tried(struct build *b)
+static void build_trial_done(struct build *b)
 {
 	build_box_close(&b->box);
 	build_trial_free(b->trial);
 	b->trial = NULL;
-	build_succeed(b);
+	build_runtimes_pool(b);
+}
+
+static int build_trial_exec(struct build_trial *t, const char *command, struct exec_reader *reader,
+			    uint32_t wall_ms, const struct exec_reader_events *on, struct err *e);
+
+static void build_runtimes_said(struct exec_reader *r, unsigned stream, uint64_t offset,
+				const char *bytes, size_t n)
+{
+	struct build_trial *t = loop_owner(r, struct build_trial, ready);
+
+	(void)offset;
+	if (!stream && t->runtimes.len + n < RUNTIMES_BYTES)
+		buf_add(&t->runtimes, bytes, n);
+}
+
+static void build_runtimes_exited(struct exec_reader *r, json_t *record, const struct err *e)
+{
+	struct build_trial *t = loop_owner(r, struct build_trial, ready);
+
+	(void)record;
+	(void)e;
+	t->asking = 0;
+	json_object_set_new(t->build->settings, "runtimes",
+			    build_runtimes_parse(buf_str(&t->runtimes)));
+	build_trial_done(t->build);
+}
+
+/* The test has succeeded: looks for interpreters in the same box. */
+static void build_tried(struct build *b)
+{
+	static const struct exec_reader_events on = { .output = build_runtimes_said,
+						      .over = build_runtimes_exited };
+	struct err e;
+
+	timer_clear(&b->trial->limit);
+	if (build_runtimes_known_before(b)) {
+		build_trial_done(b);
+		return;
+	}
+	if (build_trial_exec(b->trial, build_runtimes_script, &b->trial->ready, RUNTIMES_MS, &on,
+			     &e) < 0)
+		build_fail_err(b, &e);
+	else
+		b->trial->asking = 1;
 }
 
 static void build_test_said(struct exec_reader *r, unsigned stream, uint64_t offset,
@@ -83,9 +132,6 @@ static void build_test_exited(struct exec_reader *r, json_t *record, const struc
 			   build_text(b->definition, "test"), record ? why : e->msg,
 			   buf_str(&b->said));
 }
-
-static int build_trial_exec(struct build_trial *t, const char *command, struct exec_reader *reader,
-			    uint32_t wall_ms, const struct exec_reader_events *on, struct err *e);
 
 /* The start command is ready: executes the test of the definition in the same box. */
 static void build_ready(struct build *b)
@@ -250,6 +296,13 @@ static void build_trial_late(struct timer *t)
 		   ready);
 }
 
+/* 1: it has commands to try. 0: the box is only for finding its interpreters. */
+static int build_trial_wanted(const struct build *b)
+{
+	return *build_setting(b, "start") || *build_setting(b, "ready") ||
+	       *build_text(b->definition, "test");
+}
+
 static void build_trial_box(struct build_box *x)
 {
 	static const struct exec_reader_events on = { .output = build_trial_output,
@@ -260,6 +313,10 @@ static void build_trial_box(struct build_box *x)
 		    json_integer_value(json_object_get(b->settings, "port"));
 	struct err e;
 
+	if (!build_trial_wanted(b)) {
+		build_tried(b);
+		return;
+	}
 	if (*build_setting(b, "start")) {
 		if (build_trial_exec(t, build_setting(b, "start"), &t->start, 0, &on, &e) < 0) {
 			build_fail_err(b, &e);
@@ -276,9 +333,8 @@ static void build_trial_box(struct build_box *x)
 void build_trial_begin(struct build *b, const char *root)
 {
 	snprintf(b->row.root, sizeof(b->row.root), "%s", root);
-	if (!*build_setting(b, "start") && !*build_setting(b, "ready") &&
-	    !*build_text(b->definition, "test")) {
-		build_succeed(b);
+	if (!build_trial_wanted(b) && build_runtimes_known_before(b)) {
+		build_runtimes_pool(b);
 		return;
 	}
 	if (*build_setting(b, "start"))

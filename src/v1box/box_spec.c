@@ -3,6 +3,7 @@
 #include "api/plan_limits.h"
 #include "api/quota.h"
 #include "template/build.h"
+#include "template/build_runtimes.h"
 #include "template/templates.h"
 #include "v1box/links.h"
 #include "v1box/secrets.h"
@@ -276,7 +277,7 @@ static char *spec_text(struct call *c, const json_t *doc)
 static json_t *spec_root(const struct template_found *f, const json_t *settings)
 {
 	static const char *const names[] = { "user",  "uid",   "gid",  "home", "workdir",
-					     "start", "ready", "port", "base" };
+					     "start", "ready", "port", "base", "runtimes" };
 	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", f->build.root, "build", f->build.id,
 				"template", f->row.id);
 
@@ -325,6 +326,17 @@ char *box_spec_env(struct call *c, const char *template_env, const json_t *env)
 	text = spec_text(c, all);
 	json_decref(all);
 	return text;
+}
+
+const char *box_spec_warm(const struct box_spec *want, const char *name, const json_t *env)
+{
+	json_t *root = want->root[0] ? json_loads(want->row.root, 0, NULL) : NULL;
+	/* Another PATH may lead to another interpreter. */
+	const char *found =
+		root && json_object_get(env, "PATH") ? NULL : build_runtimes_warm(root, name);
+
+	json_decref(root);
+	return found;
 }
 
 int box_spec_has_base(const struct box_spec *want)
@@ -376,6 +388,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 			e, ERR_INVALID,
 			"warm: nothing is called '%.15s'; there are: python, python-data, node",
 			out->warm);
+	out->warm = box_spec_warm(out, out->warm, call_get(c, "env"));
 	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
 		return -1;
 	return box_read_times(c, &out->row, e);

@@ -27,6 +27,8 @@ must_check int box_spec_template(struct call *c, const char *reference, struct b
 char *box_spec_env(struct call *c, const char *template_env, const json_t *env);
 
 int box_spec_has_base(const struct box_spec *want); /* 1: it has the host's /usr */
+/* The warm interpreter for a program that would have `name` in a box of base; NULL: none. */
+const char *box_spec_warm(const struct box_spec *want, const char *name, const json_t *env);
 /* 0: the box has a root without the host's /usr, and packages for the host's interpreters cannot be
  * added; 422 was answered. */
 int box_spec_packages(struct call *c, const struct box_spec *want);

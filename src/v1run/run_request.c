@@ -1,5 +1,7 @@
 /* run_request.c - see run_request.h. */
 #include "v1run/run_request_internal.h"
+#include "template/builtin.h"
+#include "template/templates.h"
 #include "fleet/bounds.h"
 #include "v1box/box_spec.h"
 #include "api/quota.h"
@@ -235,6 +237,44 @@ static void client_drains(struct http_req *r)
 		exec_reader_stop(&w->reader, 0);
 }
 
+/* 1: the new box will have the root of a template, whose languages are its own. */
+static int run_request_has_root(const json_t *body)
+{
+	const char *name = json_string_value(json_object_get(body, "template"));
+
+	return name && !builtin_template_find(name);
+}
+
+void run_request_version_name(const struct lang *l, const char *pin, char out[RUN_REQUEST_TEMPLATE])
+{
+	snprintf(out, RUN_REQUEST_TEMPLATE, "%.*s-%.*s", LANG_NAME, l->name, LANG_VERSION, pin);
+	for (char *p = out; *p; p++)
+		if (*p == '.')
+			*p = '-'; /* names of templates have no dots */
+}
+
+/* "node@18" without a template: that of the name node-18, if there is one. */
+static void run_request_choose_template(struct call *c, json_t *body)
+{
+	const char *language = json_string_value(json_object_get(body, "language")), *pin;
+	char name[LANG_NAME + 1], wanted[RUN_REQUEST_TEMPLATE];
+	struct template_found found;
+	const struct lang *l;
+	struct err e;
+
+	if (!language || json_object_get(body, "template"))
+		return;
+	pin = lang_pin(language, name);
+	l = lang_named(name);
+	if (!*pin || !l)
+		return;
+	run_request_version_name(l, pin, wanted);
+	if (template_resolve(c->api->store, c->who.team, wanted, &found, &e) < 0)
+		return;
+	template_found_fini(&found);
+	json_object_set_new(body, "template", json_string(wanted));
+}
+
 /* NULL: rejected, and the error was sent. */
 static struct run_request *request_new(struct call *c, const struct run_request_spec *want,
 				       const struct box *b)
@@ -254,7 +294,9 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 	w->reuse.done = run_request_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
 	snprintf(w->run_id, sizeof(w->run_id), "%s", want->run_id ? want->run_id : "");
-	w->plan.layered = b && b->nlayers;
+	if (!b)
+		run_request_choose_template(c, w->body);
+	w->plan.layered = b ? b->nlayers || b->user.set : run_request_has_root(w->body);
 	if (run_request_plan_read(&w->plan, w->body, w->api->fleet.conf.run_wall_ms, &e) < 0) {
 		if (e.kind == ERR_LIMIT)
 			call_fail(c, &e);
@@ -402,7 +444,7 @@ static void make_box(struct run_request *w)
 	if (w->plan.program.lang)
 		bounds_for_language(&w->plan.program.lang->limits, &w->api->fleet.conf.most,
 				    &box.limits);
-	box.warm = w->plan.program.warm;
+	box.warm = box_spec_warm(&box, w->plan.program.warm, json_object_get(w->body, "env"));
 	box.row.metadata = (char *)request_metadata(w);
 	packages_want(&w->packages, w->call->req, &box);
 	if (reuse_memo(w, &box))

@@ -74,3 +74,8 @@ struct call *run_request_release(struct run_request *w);
 void run_request_free(struct run_request *w);
 void run_request_fail(struct run_request *w, const struct err *e);
 void run_request_answer(struct run_request *w, json_t *record); /* the last program has ended */
+
+/* The name of the template that is a version of a language: "node-18", "python-3-11". */
+enum { RUN_REQUEST_TEMPLATE = LANG_NAME + LANG_VERSION + 2 };
+void run_request_version_name(const struct lang *l, const char *pin,
+			      char out[RUN_REQUEST_TEMPLATE]);

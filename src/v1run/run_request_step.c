@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "record/changes.h"
 #include "lang/diag.h"
+#include "store/templates.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,18 +80,43 @@ static int is_compile(const struct run_request *w)
 	return !strcmp(w->plan.steps[w->at].what, "compile");
 }
 
+/* ", and as templates: node-18, node-20": those of the team whose names are the language and a version. */
+static void run_request_versions(const struct run_request *w, struct buf *out)
+{
+	const char *name = w->plan.program.lang->name;
+	size_t n = strlen(name);
+	struct store_templates rows = { 0 };
+	struct err e;
+
+	if (store_template_list(w->api->store, w->who.team, 0, &rows, &e) < 0)
+		return;
+	for (unsigned i = 0; i < rows.n; i++) {
+		const char *at = rows.v[i].name;
+
+		if (!strncmp(at, name, n) && at[n] == '-' && at[n + 1] >= '0' && at[n + 1] <= '9' &&
+		    out->len < 100)
+			buf_printf(out, "%s%s", out->len ? ", " : ", and as templates: ", at);
+	}
+	store_templates_fini(&rows);
+}
+
 /* 1: not the requested version; w has been freed. */
 static int wrong_version(struct run_request *w)
 {
-	char has[LANG_VERSION + 1];
+	char has[LANG_VERSION + 1], add[RUN_REQUEST_TEMPLATE];
+	auto_buf struct buf others = { 0 };
 	struct err e;
 
 	lang_version_in(buf_str(&w->said), w->said.len, has);
 	if (lang_pin_fits(w->plan.program.pin, has))
 		return 0;
-	err_set(&e, ERR_INVALID, "language: %s %s was asked for; there is %s",
-		w->plan.program.lang->name, w->plan.program.pin,
-		*has ? has : "one that does not tell");
+	run_request_versions(w, &others);
+	run_request_version_name(w->plan.program.lang, w->plan.program.pin, add);
+	err_set(&e, ERR_INVALID,
+		"language: %s %.*s was asked for; there is %s%s; add it as the template %s: "
+		"atoll template build %s",
+		w->plan.program.lang->name, LANG_VERSION, w->plan.program.pin,
+		*has ? has : "one that does not tell", buf_str(&others), add, add);
 	run_request_fail(w, &e);
 	return 1;
 }
@@ -235,13 +261,19 @@ static void leave_running(struct run_request *w, const struct exec *r)
 	run_request_free(w);
 }
 
+#define USR_BIN "/usr/bin/"
+
 /* Fills in the arguments of a row, which depend on the box. */
 static void find_words(struct run_request *w, struct run_step *s, const struct box *b, int last)
 {
 	auto_free const char **args = program_args(last ? json_object_get(w->body, "args") : NULL);
 
-	if (!s->argv)
-		s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
+	if (s->argv)
+		return;
+	s->argv = program_words(&w->plan.program, s->row, args, b->row.limits.mem_bytes);
+	/* A template may have its own interpreter elsewhere: found by its PATH. */
+	if (b->user.set && !strncmp(s->argv[0], USR_BIN, strlen(USR_BIN)))
+		s->argv[0] += strlen(USR_BIN);
 }
 
 static struct exec_spec want_of(const struct run_request *w, const struct run_step *s, int last)

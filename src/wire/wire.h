@@ -61,7 +61,8 @@ enum wire_type {
 	WIRE_ROOT_MAKE,    /* struct wire_root_make -> ROOT */
 	WIRE_ROOT_DROP,    /* struct wire_root -> DONE; refused while a box has it */
 	WIRE_ROOT_CHECK,   /* struct wire_root -> ROOT; ERROR: a layer of it is missing or has changed */
-	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE when boxes of that root wait in the pool */
+	WIRE_POOL_ROOT,    /* struct wire_pool_root -> DONE when boxes of that root wait in the pool.
+			    * WIRE_POOL_ONCE: later as requests come */
 	WIRE_LAYER_LIST,   /* struct wire_layer (list after this id; empty: from the start) -> LISTED: ids of all layers, or with LIST_ROOTS of all roots */
 	/* keeper -> init */
 	WIRE_JOIN_CGROUPS = 32, /* fds: write "0" into each to enter the box's cgroups, then close them */
@@ -259,12 +260,14 @@ struct wire_root {
 	uint64_t pad;          /* as long as a LAYER */
 };
 
+enum { WIRE_POOL_ONCE = 1 << 0 }; /* flag of POOL_ROOT with an interpreter */
+enum wire_pool_warm { WIRE_POOL_PLAIN, WIRE_POOL_PYTHON, WIRE_POOL_NODE, WIRE_POOL_WARMS };
 struct wire_pool_root {
 	struct frame head;
 	char root[WIRE_LAYER_ID];
 	struct wire_limits limits; /* their disk; the other limits are set when a client gets one */
 	uint32_t depth;            /* boxes to hold; 0: none, those in the pool are ended */
-	uint32_t pad;
+	uint32_t warm;             /* enum wire_pool_warm: the interpreter of the root that waits in them */
 };
 
 struct wire_id {

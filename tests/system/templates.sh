@@ -61,12 +61,13 @@ boxes_of_a_template_wait_in_a_pool() {
 	make pooled '[{"type": "RUN", "args": ["echo pooled >/srv/x"]}]' base '{"pool": 3}'
 	api GET /v1/templates/pooled
 	is "$(get .pool)" 3 "$body"
-	soon waiting 3
+	all=$((3 + 3 * $(get '[.runtimes[] | select(.warm)] | length'))) # with and without an interpreter
+	soon waiting "$all"
 	new_box '{"template": "pooled"}'
 	run 'cat /srv/x'
 	is "$out" pooled
 	api DELETE "/v1/boxes/$box"
-	soon waiting 3
+	soon waiting "$all"
 	api PATCH /v1/templates/pooled '{"pool": 0}'
 	is "$(get .pool)" 0 "$body"
 	soon waiting 0
