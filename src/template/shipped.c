@@ -98,13 +98,13 @@ int shipped_template_upload(const struct shipped_template *t, struct builds *b, 
 }
 
 /* Managers of packages whose sources the build of this definition needs. */
-static unsigned shipped_managers(const struct shipped_template *t, const json_t *definition)
+static unsigned shipped_managers(const json_t *definition)
 {
 	const json_t *steps =
 		json_object_get(json_array_get(json_object_get(definition, "stages"), 0), "steps");
 	unsigned all = 0;
 	json_t *step;
-	size_t i, n;
+	size_t i;
 
 	json_array_foreach(steps, i, step)
 	{
@@ -113,9 +113,10 @@ static unsigned shipped_managers(const struct shipped_template *t, const json_t 
 
 		if (m >= 0)
 			all |= 1u << m;
+		name = json_string_value(json_array_get(json_object_get(step, "args"), 0));
+		if (name && (strstr(name, "npm ci ") || strstr(name, "npm install ")))
+			all |= 1u << PM_NPM;
 	}
-	if (shipped_file(t, "files/package-lock.json", &n))
-		all |= 1u << PM_NPM;
 	return all;
 }
 
@@ -129,7 +130,7 @@ json_t *shipped_template_missing(const struct shipped_template *t, const struct 
 		json_array_append_new(missing, json_string(e.msg));
 		return missing;
 	}
-	all = shipped_managers(t, definition);
+	all = shipped_managers(definition);
 	json_decref(definition);
 	for (unsigned m = 0; m < PM_COUNT; m++)
 		if ((all & 1u << m) && !conf->source[m] && !conf->mirror)

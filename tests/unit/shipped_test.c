@@ -40,6 +40,10 @@ TEST(what_a_build_needs_and_the_daemon_lacks_is_named)
 	CHECK_STR(json_string_value(json_array_get(missing, 0)),
 		  "pip packages: packages.pip_index is not set");
 	json_decref(missing);
+	missing = shipped_template_missing(shipped_template_find("node-18"), &none);
+	CHECK_STR(json_string_value(json_array_get(missing, 0)),
+		  "npm packages: packages.npm_registry is not set");
+	json_decref(missing);
 	missing = shipped_template_missing(shipped_template_find("desktop"), &none);
 	CHECK_STR(json_string_value(json_array_get(missing, 0)),
 		  "apt packages: packages.apt_mirrors is not set");

@@ -58,4 +58,27 @@ for (const template of wanted)
 		for (const box of [first.sbxId, warm.sbxId]) await call('DELETE', `/v1/boxes/${box}`)
 	}, 1200)
 
+const versions = process.env.WEB_TEMPLATES ? [] : ['18', '22']
+for (const version of versions)
+	test(`Node.js ${version} is built from npm and chosen by the version of a run`, async () => {
+		const began = Date.now(), b = (await call('POST', '/v1/templates', { name: `node-${version}` })).body
+		const built = await soon('the build ends', async () => {
+			const now = (await call('GET', `/v1/builds/${b.id}`)).body
+			return ['waiting', 'building'].includes(now.state) ? null : now
+		}, 600000)
+		is(built.state, 'ready', JSON.stringify(built.reason))
+		note(`node-${version}: build from npm`, began)
+		const { runtimes } = (await call('GET', `/v1/templates/node-${version}`)).body
+		ok(runtimes.node.warm && runtimes.node.version.startsWith(`${version}.`), JSON.stringify(runtimes))
+		const { status, body } = await call('POST', '/v1/run', { language: `node@${version}`, code: 'console.log(process.version)' })
+		is(status, 200, JSON.stringify(body))
+		ok(body.stdout.startsWith(`v${version}.`), body.stdout)
+	}, 900)
+if (versions.length)
+	test('a version that does not exist is an error that names the others', async () => {
+		const { status, body } = await call('POST', '/v1/run', { language: 'node@9', code: '1' })
+		is(status, 400)
+		ok(body.error.message.includes('as templates: node-18, node-22; add it as the template node-9'), body.error.message)
+	})
+
 await runAll()
