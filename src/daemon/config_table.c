@@ -246,8 +246,8 @@ static const char *const formats[] = { "json", "text", NULL }; /* in the order o
 static const char *const networks[] = { "off", NULL };
 
 /* "$run" and "$state" in a default are the folders of this user. */
+/* clang-format off */
 const struct config_row config_rows[CONFIG_NKEYS] = {
-	/* clang-format off */
 	[CONFIG_LISTEN] = { "serve.listen", CONFIG_LIST, "127.0.0.1:7070", "ATOLL_LISTEN",
 		.flag = "listen", .metavar = "ADDR:PORT", .check = check_addr,
 		.help = "addresses to listen on, or unix:PATH" },
@@ -553,19 +553,19 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_CURRENCY] = { "rates.currency", CONFIG_TEXT, "USD", "ATOLL_RATES_CURRENCY",
 		.check = rates_check_currency, .reload = 1,
 		.help = "currency of all rates and budgets, in three letters" },
-	[CONFIG_RATES + RATE_CPU] = { "rates.cpu_second", CONFIG_RATE, "0", "ATOLL_RATES_CPU_SECOND",
+	[CONFIG_RATE_CPU] = { "rates.cpu_second", CONFIG_RATE, "0", "ATOLL_RATES_CPU_SECOND",
 		.reload = 1, .help = "cost of a second of CPU time" },
-	[CONFIG_RATES + RATE_MEMORY] = { "rates.memory_gib_second", CONFIG_RATE, "0", "ATOLL_RATES_MEMORY_GIB_SECOND",
+	[CONFIG_RATE_MEMORY] = { "rates.memory_gib_second", CONFIG_RATE, "0", "ATOLL_RATES_MEMORY_GIB_SECOND",
 		.reload = 1, .help = "cost of a GiB of memory for a second" },
-	[CONFIG_RATES + RATE_DISK] = { "rates.disk_gib_day", CONFIG_RATE, "0", "ATOLL_RATES_DISK_GIB_DAY",
+	[CONFIG_RATE_DISK] = { "rates.disk_gib_day", CONFIG_RATE, "0", "ATOLL_RATES_DISK_GIB_DAY",
 		.reload = 1, .help = "cost of a GiB of stored snapshots for a day" },
-	[CONFIG_RATES + RATE_NETWORK] = { "rates.network_gib", CONFIG_RATE, "0", "ATOLL_RATES_NETWORK_GIB",
+	[CONFIG_RATE_NETWORK] = { "rates.network_gib", CONFIG_RATE, "0", "ATOLL_RATES_NETWORK_GIB",
 		.reload = 1, .help = "cost of a GiB that a box sends" },
-	[CONFIG_RATES + RATE_GPU] = { "rates.gpu_second", CONFIG_RATE, "0", "ATOLL_RATES_GPU_SECOND",
+	[CONFIG_RATE_GPU] = { "rates.gpu_second", CONFIG_RATE, "0", "ATOLL_RATES_GPU_SECOND",
 		.reload = 1, .help = "cost of a second of a box with a GPU; this version has none" },
-	[CONFIG_RATES + RATE_TOKENS_IN] = { "rates.tokens_in_million", CONFIG_RATE, "0", "ATOLL_RATES_TOKENS_IN_MILLION",
+	[CONFIG_RATE_TOKENS_IN] = { "rates.tokens_in_million", CONFIG_RATE, "0", "ATOLL_RATES_TOKENS_IN_MILLION",
 		.reload = 1, .help = "cost of a million tokens that pipelines send to language models" },
-	[CONFIG_RATES + RATE_TOKENS_OUT] = { "rates.tokens_out_million", CONFIG_RATE, "0", "ATOLL_RATES_TOKENS_OUT_MILLION",
+	[CONFIG_RATE_TOKENS_OUT] = { "rates.tokens_out_million", CONFIG_RATE, "0", "ATOLL_RATES_TOKENS_OUT_MILLION",
 		.reload = 1, .help = "cost of a million tokens that language models answer to pipelines" },
 
 	[CONFIG_OIDC_ISSUER] = { "auth.oidc_issuer", CONFIG_TEXT, NULL, "ATOLL_OIDC_ISSUER",
@@ -594,8 +594,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "API key for that daemon" },
 	[CONFIG_KEY_FILE] = { "key_file", CONFIG_PATH, NULL, "ATOLL_KEY_FILE",
 		.help = "file that contains the API key" },
-	/* clang-format on */
 };
+/* clang-format on */
 
 struct flag config_flags[CONFIG_FLAGS];
 

@@ -583,6 +583,8 @@ static struct rates rates_settings(const struct config *c)
 {
 	struct rates r = { 0 };
 
+	_Static_assert(CONFIG_RATE_TOKENS_OUT - CONFIG_RATES + 1 == RATE_COUNT,
+		       "a rate without a setting");
 	for (unsigned i = 0; i < RATE_COUNT; i++)
 		r.v[i] = config_number(c, (enum config_key)(CONFIG_RATES + i));
 	snprintf(r.currency, sizeof(r.currency), "%s", config_text(c, CONFIG_CURRENCY));

@@ -37,7 +37,7 @@ struct store_box {
 	char session[STORE_SESSION + 1]; /* the same, per template */
 	char template[STORE_TEMPLATE + 1];
 	char key[STORE_NAME + 1]; /* id of the key that created it; "": not known */
-	char boot[64]; /* of the kernel it runs on: a reboot ends it */
+	char boot[64];            /* of the kernel it runs on: a reboot ends it */
 	enum store_box_state state;
 	enum store_on_timeout on_timeout;
 	int64_t created_ns;
