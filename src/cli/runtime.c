@@ -66,7 +66,7 @@ static int check_pin(const struct lang *l, const char *pin, struct cli_error *t)
 		       cli_error_shown(pin, shown));
 	cli_error_why(t, "there is %s", versions_of(&v, l));
 	cli_error_hint(t, "list", "atoll lang");
-	cli_error_hint(t, "versions as templates", "atoll template ls");
+	cli_error_hint(t, "templates", "atoll template ls");
 	return STATUS_NO_PROGRAM;
 }
 
