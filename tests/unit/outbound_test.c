@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,9 +278,11 @@ static pid_t host_start(uint16_t *out_port, int mail)
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGCHLD, SIG_IGN);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if a check fails before world_end() */
 		setpgid(0, 0);
 		while ((in = accept(fd, NULL, NULL)) >= 0) {
 			if (fork() == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
 				if (mail)
 					host_mail(in);
 				else
