@@ -108,4 +108,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-roots bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
