@@ -559,8 +559,7 @@ static void supervisor_reap(struct supervisor *w)
 		if (egress_child_ended(&w->egress_child, pid) ||
 		    llm_child_ended(&w->llm_child, pid) ||
 		    outbound_child_ended(&w->outbound_child, pid) ||
-		    alert_child_ended(&w->alert_child, pid) ||
-		    doctor_child_ended(&w->doctors, pid))
+		    alert_child_ended(&w->alert_child, pid) || doctor_child_ended(&w->doctors, pid))
 			continue;
 		for (unsigned i = 0; i < w->nservers; i++)
 			if (w->servers[i].pid == pid) {

@@ -267,7 +267,7 @@ struct wire_pool_root {
 	char root[WIRE_LAYER_ID];
 	struct wire_limits limits; /* their disk; the other limits are set when a client gets one */
 	uint32_t depth;            /* boxes to hold; 0: none, those in the pool are ended */
-	uint32_t warm;             /* enum wire_pool_warm: the interpreter of the root that waits in them */
+	uint32_t warm; /* enum wire_pool_warm: the interpreter of the root that waits in them */
 };
 
 struct wire_id {

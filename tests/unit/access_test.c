@@ -232,9 +232,10 @@ TEST(routes_of_boxes_and_no_others_name_a_box_first)
 }
 
 /* A new row without authentication must be added here, too. */
-TEST(routes_without_a_key_are_these_four)
+TEST(routes_without_a_key_are_these_five)
 {
-	static const char *const known[] = { "/", "/docs/{page}", "/healthz", "/v1/ui/sessions" };
+	static const char *const known[] = { "/", "/docs/{page}", "/healthz",
+					     "/v1/shared/runs/{token}", "/v1/ui/sessions" };
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < v1_nroutes; i++) {
@@ -289,6 +290,15 @@ TEST(routes_that_need_an_owner_are_these)
 		"GET /v1/packages/{set}",
 		"DELETE /v1/packages/{set}",
 		"POST /v1/packages/{set}/check",
+		"GET /v1/runs/{run}/shares",
+		"POST /v1/runs/{run}/shares",
+		"DELETE /v1/runs/{run}/shares/{share}",
+		"GET /v1/alerts",
+		"GET /v1/alerts/rules",
+		"PUT /v1/alerts/rules/{rule}",
+		"DELETE /v1/alerts/rules/{rule}",
+		"GET /v1/alerts/notices",
+		"POST /v1/alerts/test",
 		"GET /v1/keys",
 		"POST /v1/keys",
 		"GET /v1/keys/{key}",

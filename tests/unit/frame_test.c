@@ -56,7 +56,7 @@ TEST(a_frame_tail_is_accepted_up_to_the_largest_frame)
 
 TEST(unknown_types_have_no_size_and_no_name)
 {
-	const uint8_t unknown[] = { 0, 31, 47, 79, 111, 200, 255 };
+	const uint8_t unknown[] = { 0, 46, 47, 79, 111, 200, 255 };
 
 	for (unsigned i = 0; i < sizeof(unknown); i++) {
 		CHECK_INT(frame_body(unknown[i]), 0);
