@@ -291,14 +291,15 @@ int build_follow_result(struct api_client *r, const json_t *build)
 
 int build_follow_first(struct api_client *r, const char *name)
 {
-	auto_free char *path = api_client_path("/v1/templates/%s", name);
+	auto_free char *path = NULL;
 	const struct cli *cli = r->cli;
 	struct cli plain = *cli;
 	json_t *template, *build = NULL;
 	char id[64];
 
-	if (strcmp(r->code, "building") != 0)
+	if (!name || strcmp(r->code, "building") != 0)
 		return r->status;
+	path = api_client_path("/v1/templates/%s", name);
 	template = api_client_json(r, "GET", path, NULL);
 	if (!template)
 		return r->status;

@@ -12,7 +12,9 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 1024 };
 
@@ -118,10 +120,40 @@ static void read_works(void)
 	}
 }
 
+/* For the charges of its programs; removed by remove_store(). */
+static struct store *make_store(char folder[200])
+{
+	const char *tmp = getenv("TMPDIR");
+	struct store *s;
+	struct err e;
+
+	snprintf(folder, 200, "%.150s/repairbox.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder) || store_open(&s, folder, &e) < 0) {
+		fprintf(stderr, "no store in %s\n", folder);
+		exit(1);
+	}
+	return s;
+}
+
+static void remove_store(struct store *s, const char *folder)
+{
+	static const char *const files[] = { "atoll.db", "atoll.db-wal", "atoll.db-shm" };
+	char path[240];
+
+	store_close(s);
+	for (unsigned i = 0; i < ARRAY_LEN(files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct box_hooks *const hooks[] = { &compile_reuse_hooks, NULL };
 	struct fleet_conf conf = { .limits = box_default_limits(), .hooks = hooks };
+	struct store *store;
+	char folder[200];
 	struct err e;
 
 	boxes = argc > 1 ? (unsigned)atoi(argv[1]) : boxes;
@@ -131,13 +163,16 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", e.msg);
 		return 1;
 	}
-	fleet_init(&fleet, &loop, NULL, &conf, "test");
+	store = make_store(folder);
+	fleet_init(&fleet, &loop, store, &conf, "test");
 	fleet.need_keeper = need_keeper;
 	need_keeper(&fleet);
 	repairbox_next();
 	if (nprinted < nworks)
 		loop_run(&loop);
 	keeper_client_fini(&fleet.keeper);
+	run_writer_fini(&fleet.run_writer);
+	remove_store(store, folder);
 	loop_fini(&loop);
 	for (unsigned i = 0; i < nworks; i++) {
 		json_decref(works[i].artifact);
