@@ -26,7 +26,7 @@ static void builds_found_end(struct builds *b)
 static void builds_found(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct builds *b = ctx;
-	const char *at = (const char *)(f + 1);
+	const char *at = f ? (const char *)(f + 1) : NULL;
 	size_t n = f ? (len - sizeof(*f)) / WIRE_LAYER_ID : 0;
 	struct store_layer row = { .is_root = b->found_roots, .used_ns = fleet_now_ns() };
 	struct err own;
