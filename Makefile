@@ -49,7 +49,7 @@ bench-ui: build ## how quick the web UI is on loopback, and what Lighthouse find
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
 
-journeys: build ## the browser tests that ./check leaves out (needs root, chromium; six minutes)
+journeys: build ## the browser tests that ./check leaves out (needs root, chromium; seven minutes)
 	@tests/run -b build -j 2 $$(tests/journeys)
 
 templates: build ## build templates from npm and Debian packages and use them: web frameworks, a desktop (needs root, chromium, npm; minutes)
