@@ -221,9 +221,9 @@ TEST(without_a_database_only_utc_is_known)
 {
 	struct zone *z = NULL;
 
-	CHECK(zone_load_from(&z, "/nonexistent", "Europe/Berlin", &err) < 0);
+	CHECK(zone_load_from(&z, "/dev/null/zoneinfo", "Europe/Berlin", &err) < 0);
 	CHECK(strstr(err.msg, "install tzdata"));
-	CHECK(zone_load_from(&z, "/nonexistent", "UTC", &err) == 0);
+	CHECK(zone_load_from(&z, "/dev/null/zoneinfo", "UTC", &err) == 0);
 	CHECK_INT(zone_offset(z, 1234567890), 0);
 	zone_free(z);
 }
