@@ -187,7 +187,7 @@ alerts_fire_and_are_resolved_by_load() {
 	set_rule many "{\"figure\":\"boxes\",\"aggregate\":\"last\",\"threshold\":$before,\"cooldown_s\":0,\"summary\":\"many boxes\"}"
 	set_rule failures '{"window_s":3,"for_s":0,"min_count":1,"cooldown_s":0}'
 	set_rule quota '{"window_s":3,"cooldown_s":0}'
-	is "$(get .threshold)" 0
+	is "$(get '.threshold == 0')" true "$body"
 	api PUT /v1/teams/small '{"executions_per_day":1}'
 	owner=$key key=$("$ATOLL" key new small --team small --role editor --state "$state" --quiet)
 	api POST /v1/run '{"command":"true"}'
