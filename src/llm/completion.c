@@ -8,7 +8,6 @@
 #include "llm/dialect.h"
 #include "llm/sse.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -382,27 +381,6 @@ static void fresh_reply(struct completion *a)
 	a->stopped_reading = 0;
 }
 
-static void addresses_of(struct completion *a, const struct name_address *v, unsigned n)
-{
-	const struct models_config_provider *p = a->model->provider;
-	auto_buf struct buf line = { 0 };
-	char ip[INET6_ADDRSTRLEN];
-
-	/* '+': for this request; the next one resolves again. */
-	buf_printf(&line, "+%s:%u:", p->host, p->port);
-	for (unsigned i = 0; i < n; i++) {
-		int six = v[i].to.ss_family == AF_INET6;
-		const void *at =
-			six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr
-			    : (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
-
-		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
-			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip,
-				   six ? "]" : "");
-	}
-	a->addresses = completion_must(curl.slist_append(NULL, buf_str(&line)));
-}
-
 static void name_told(void *ctx, const struct name_address *v, unsigned n, const char *why)
 {
 	struct completion *a = ctx;
@@ -414,7 +392,7 @@ static void name_told(void *ctx, const struct name_address *v, unsigned n, const
 		try_failed(a);
 		return;
 	}
-	addresses_of(a, v, n);
+	a->addresses = curl_addresses(a->model->provider->host, a->model->provider->port, v, n);
 	a->easy = completion_must(curl.easy_init());
 	set_request(a);
 	set_trust(a);

@@ -1,9 +1,12 @@
 /* curl.c - see curl.h. */
 #include "outbound/curl.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct curl curl;
@@ -37,4 +40,29 @@ int curl_load(struct err *e)
 	if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return err_set(e, ERR_SYS, "libcurl does not start");
 	return 0;
+}
+
+struct curl_slist *curl_addresses(const char *host, unsigned port, const struct name_address *v,
+				  unsigned n)
+{
+	auto_buf struct buf line = { 0 };
+	char ip[INET6_ADDRSTRLEN];
+	struct curl_slist *list;
+
+	/* '+': for this request; the next one resolves again. */
+	buf_printf(&line, "+%s:%u:", host, port);
+	for (unsigned i = 0; i < n; i++) {
+		int six = v[i].to.ss_family == AF_INET6;
+		const void *at =
+			six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr
+			    : (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
+
+		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
+			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip,
+				   six ? "]" : "");
+	}
+	list = curl.slist_append(NULL, buf_str(&line));
+	if (!list)
+		abort();
+	return list;
 }

@@ -3,6 +3,7 @@
  * Owns: the loaded library, for the life of the process. */
 #pragma once
 #include "base/err.h"
+#include "egress/resolver.h"
 #include <curl/curl.h>
 
 #define CURL_CALLS(X)                                                                              \
@@ -37,3 +38,8 @@ struct curl {
 extern struct curl curl;
 
 must_check int curl_load(struct err *e); /* a second call does nothing */
+
+/* For CURLOPT_RESOLVE: the addresses of a host that were judged, for one request; libcurl resolves no
+ * name itself. Freed with slist_free_all(). */
+struct curl_slist *curl_addresses(const char *host, unsigned port, const struct name_address *v,
+				  unsigned n);

@@ -201,26 +201,6 @@ static int transfer_connected(void *user, char *to, char *from, int to_port, int
 	return rc < 0 ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* Gives libcurl the addresses of the host: it resolves no name itself. */
-static void transfer_set_addresses(struct transfer *t, const struct name_address *v, unsigned n)
-{
-	auto_buf struct buf line = { 0 };
-	char ip[INET6_ADDRSTRLEN];
-
-	buf_printf(&line, "+%s:%u:", t->target.host, t->target.port);
-	for (unsigned i = 0; i < n; i++) {
-		int six = v[i].to.ss_family == AF_INET6;
-		const void *at =
-			six ? (const void *)&((const struct sockaddr_in6 *)&v[i].to)->sin6_addr
-			    : (const void *)&((const struct sockaddr_in *)&v[i].to)->sin_addr;
-
-		if (inet_ntop(v[i].to.ss_family, at, ip, sizeof(ip)))
-			buf_printf(&line, "%s%s%s%s", i ? "," : "", six ? "[" : "", ip,
-				   six ? "]" : "");
-	}
-	t->addresses = transfer_must(curl.slist_append(NULL, buf_str(&line)));
-}
-
 /* ---- the request ---- */
 
 #define OPT(name, value) curl.easy_setopt(t->easy, CURLOPT_##name, value)
@@ -325,7 +305,7 @@ static void transfer_resolved(void *ctx, const struct name_address *v, unsigned 
 			transfer_fail(t, &e);
 			return;
 		}
-	transfer_set_addresses(t, v, n);
+	t->addresses = curl_addresses(t->target.host, t->target.port, v, n);
 	transfer_begin(t);
 }
 
