@@ -58,7 +58,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 
 /* Reading ---- */
 
-#define FIXED "id, team, template, created_ns, key"
+#define FIXED "id, team, template, created_ns, key, isolation"
 #define CHANGING                                                                                   \
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
@@ -86,6 +86,7 @@ static void read_box(struct sql *q, void *row)
 	sql_get_text(q, b->template, sizeof(b->template));
 	b->created_ns = sql_get_i64(q);
 	sql_get_text(q, b->key, sizeof(b->key));
+	b->isolation = sql_get_dup(q);
 	sql_get_text(q, b->name, sizeof(b->name));
 	sql_get_text(q, b->session, sizeof(b->session));
 	sql_get_text(q, b->boot, sizeof(b->boot));
@@ -124,7 +125,9 @@ void store_box_fini(struct store_box *b)
 	free(b->surface);
 	free(b->secrets);
 	free(b->root);
-	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = b->root = NULL;
+	free(b->isolation);
+	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = b->root =
+		b->isolation = NULL;
 }
 
 static void fini_row(void *row)
@@ -193,7 +196,7 @@ static int boxes_taken(const struct store_box *b, struct err *e)
 int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?,"
+		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?)");
 
@@ -202,6 +205,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	sql_text(&q, b->template);
 	sql_i64(&q, b->created_ns);
 	sql_text(&q, b->key);
+	sql_json(&q, b->isolation, "{}");
 	bind_changing(&q, b);
 	if (sql_run(&q, e) < 0)
 		return boxes_taken(b, e);

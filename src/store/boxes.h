@@ -58,6 +58,7 @@ struct store_box {
 	char *network;  /* JSON array of the hosts it may reach; NULL is []: none */
 	char *surface; /* JSON object: what the surface that created it must remember; NULL is {} */
 	char *secrets; /* JSON object: which secrets it has, without values; NULL is {} */
+	char *isolation; /* JSON object: its tier and how it was chosen; NULL is {}: container */
 	char *root; /* JSON object: build and root of its template, user, workdir; NULL is {}: base */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
@@ -71,7 +72,7 @@ void store_boxes_fini(struct store_boxes *l);
 
 /* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
-/* The whole row but id, team, template, created_ns and key, which never change. */
+/* The whole row but id, team, template, created_ns, key and isolation, which never change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
 /* STORE_BOX_DELETED: sets cause and time; name and session can be used again. Other states clear
  * both. */

@@ -69,7 +69,9 @@ static int keys_same(const uint8_t *a, const uint8_t *b)
 
 /* Rows ---- */
 
-#define COLUMNS "id, name, team, role, box, hash, shown, created_ns, used_ns, expires_ns, revoked"
+#define COLUMNS                                                                                    \
+	"id, name, team, role, box, hash, shown, created_ns, used_ns, expires_ns, revoked, "       \
+	"isolation"
 
 static void read_key(struct sql *q, void *row)
 {
@@ -94,12 +96,13 @@ static void read_key(struct sql *q, void *row)
 	k->used_ns = sql_get_i64(q);
 	k->expires_ns = sql_get_i64(q);
 	k->revoked = sql_get_i64(q) != 0;
+	sql_get_text(q, k->isolation, sizeof(k->isolation));
 }
 
 int store_key_add(struct store *s, struct store_key *k, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "INSERT INTO keys (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+	auto_sql struct sql q = sql(s, "INSERT INTO keys (" COLUMNS
+				       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	if (id_new(k->id, e) < 0)
 		return -1;
@@ -114,6 +117,7 @@ int store_key_add(struct store *s, struct store_key *k, struct err *e)
 	sql_i64(&q, k->used_ns);
 	sql_i64(&q, k->expires_ns);
 	sql_i64(&q, k->revoked != 0);
+	sql_text(&q, k->isolation);
 	if (sql_run(&q, e) == 0)
 		return 0;
 	if (q.rc == SQLITE_CONSTRAINT_FOREIGNKEY)

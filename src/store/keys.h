@@ -25,6 +25,8 @@ struct store_key {
 	int64_t used_ns;    /* to the minute; 0: never */
 	int64_t expires_ns; /* 0: never */
 	int revoked;
+	char isolation[STORE_WORD +
+		       1]; /* minimum tier of its boxes; "": none; "process": may use it */
 };
 struct store_keys {
 	struct store_key *v;

@@ -820,12 +820,22 @@ static const char usage_disk[] =
 	"CREATE TABLE usage_disk (one INTEGER PRIMARY KEY CHECK (one = 1), until_ns INTEGER NOT NULL)"
 	" STRICT;";
 
+/* The tier of a box and how it was chosen; the minimum tier of a team and of a key, "": none; the tier of the box
+ * of a snapshot, "": container. */
+static const char isolation[] =
+	"ALTER TABLE boxes ADD COLUMN isolation TEXT NOT NULL DEFAULT '{}' CONSTRAINT"
+	" \"isolation is a JSON object\""
+	" CHECK (json_valid(isolation) AND json_type(isolation) = 'object');"
+	"ALTER TABLE teams ADD COLUMN isolation TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE keys ADD COLUMN isolation TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE snapshots ADD COLUMN tier TEXT NOT NULL DEFAULT '';";
+
 const char *const schema_steps[] = {
 	first,      contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces,   pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,    mcp_sessions, ui_links,  secrets,   network_rules,       templates,
 	usage,      series,       receipts,  schedules, notifications,       usage_sums,
-	usage_disk,
+	usage_disk, isolation,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define COLUMNS "id, team, name, tag, box, template, bytes, created_ns"
+#define COLUMNS "id, team, name, tag, box, template, bytes, created_ns, tier"
 
 static void read_snapshot(struct sql *q, void *row)
 {
@@ -19,6 +19,7 @@ static void read_snapshot(struct sql *q, void *row)
 	sql_get_text(q, x->template, sizeof(x->template));
 	x->bytes = sql_get_u64(q);
 	x->created_ns = sql_get_i64(q);
+	sql_get_text(q, x->tier, sizeof(x->tier));
 }
 
 void store_snapshots_fini(struct store_snapshots *l)
@@ -30,7 +31,7 @@ void store_snapshots_fini(struct store_snapshots *l)
 int store_snapshot_insert(struct store *s, const struct store_snapshot *x, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+		sql(s, "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, x->id);
 	sql_text(&q, x->team);
@@ -40,6 +41,7 @@ int store_snapshot_insert(struct store *s, const struct store_snapshot *x, struc
 	sql_text(&q, x->template);
 	sql_u64(&q, x->bytes);
 	sql_i64(&q, x->created_ns);
+	sql_text(&q, x->tier);
 	if (sql_run(&q, e) == 0)
 		return 0;
 	if (q.rc == SQLITE_CONSTRAINT_FOREIGNKEY)

@@ -11,6 +11,7 @@ struct store_snapshot {
 	char template[STORE_TEMPLATE + 1];
 	uint64_t bytes; /* of its file; 0: it is being written */
 	int64_t created_ns;
+	char tier[STORE_WORD + 1]; /* of that box; "": container */
 };
 
 struct store_snapshots {

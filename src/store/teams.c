@@ -7,7 +7,7 @@
 
 #define COLUMNS                                                                                    \
 	"name, created_ns, boxes, executions_per_day, compute_ms_per_month, "                      \
-	"output_bytes_per_day, requests_per_second, plan"
+	"output_bytes_per_day, requests_per_second, plan, isolation"
 
 static void read_team(struct sql *q, void *row)
 {
@@ -21,6 +21,7 @@ static void read_team(struct sql *q, void *row)
 	t->output_bytes_per_day = sql_get_u64(q);
 	t->requests_per_second = (uint32_t)sql_get_u64(q);
 	sql_get_text(q, t->plan, sizeof(t->plan));
+	sql_get_text(q, t->isolation, sizeof(t->isolation));
 }
 
 int store_team_get(struct store *s, const char *name, struct store_team *out, struct err *e)
@@ -38,12 +39,13 @@ int store_team_get(struct store *s, const char *name, struct store_team *out, st
 int store_team_put(struct store *s, const struct store_team *t, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "INSERT INTO teams (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+		sql(s, "INSERT INTO teams (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		       " ON CONFLICT (name) DO UPDATE SET boxes = excluded.boxes,"
 		       " executions_per_day = excluded.executions_per_day,"
 		       " compute_ms_per_month = excluded.compute_ms_per_month,"
 		       " output_bytes_per_day = excluded.output_bytes_per_day,"
-		       " requests_per_second = excluded.requests_per_second, plan = excluded.plan");
+		       " requests_per_second = excluded.requests_per_second, plan = excluded.plan,"
+		       " isolation = excluded.isolation");
 
 	if (!t->name[0])
 		return err_set(e, ERR_INVALID, "a team needs a name");
@@ -55,6 +57,7 @@ int store_team_put(struct store *s, const struct store_team *t, struct err *e)
 	sql_u64(&q, t->output_bytes_per_day);
 	sql_u64(&q, t->requests_per_second);
 	sql_text(&q, t->plan);
+	sql_text(&q, t->isolation);
 	return sql_run(&q, e);
 }
 

@@ -7,7 +7,8 @@
 struct store_team {
 	char name[STORE_NAME + 1];
 	int64_t created_ns;
-	char plan[STORE_NAME + 1]; /* "": none */
+	char plan[STORE_NAME + 1];      /* "": none */
+	char isolation[STORE_WORD + 1]; /* minimum tier of its boxes; "": none */
 	/* quotas; 0: none */
 	uint64_t boxes; /* at once */
 	uint64_t executions_per_day;
@@ -23,7 +24,7 @@ void store_teams_fini(struct store_teams *l);
 
 must_check int store_team_get(struct store *s, const char *name, struct store_team *out,
 			      struct err *e);
-/* Creates it or changes its quotas and its plan; created_ns is used for a new one only. */
+/* Creates it or changes its quotas, its plan and its minimum tier; created_ns is used for a new one only. */
 must_check int store_team_put(struct store *s, const struct store_team *t, struct err *e);
 /* By name, after the given one (NULL: from the start), at most STORE_PAGE_MAX. */
 must_check int store_team_list(struct store *s, const char *after, struct store_teams *out,

@@ -601,6 +601,7 @@ TEST(a_snapshot_is_listed_when_it_is_complete)
 	struct err e;
 
 	STORE(s, dir);
+	strcpy(b.tier, "gvisor");
 	CHECK(store_snapshot_insert(s, &a, &e) == 0 && store_snapshot_insert(s, &b, &e) == 0);
 	CHECK(store_snapshot_get(s, "default", a.id, &out, &e) < 0 && e.kind == ERR_NOT_FOUND);
 	CHECK(store_snapshot_named(s, "default", "n", "default", &out, &e) < 0);
@@ -613,6 +614,7 @@ TEST(a_snapshot_is_listed_when_it_is_complete)
 	CHECK(store_snapshot_finish(s, b.id, 8, &e) == 0);
 	CHECK(store_snapshot_named(s, "default", "n", "default", &out, &e) == 0);
 	CHECK_STR(out.id, b.id);
+	CHECK_STR(out.tier, "gvisor");
 	CHECK(store_snapshot_get(s, "other", b.id, &out, &e) < 0 && e.kind == ERR_NOT_FOUND);
 	CHECK(store_snapshot_bytes(s, "default", &bytes, &e) == 0 && bytes == 15);
 	CHECK(store_snapshot_list(s, &f, &rows, &e) == 0 && rows.n == 1 && rows.more);

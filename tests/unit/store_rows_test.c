@@ -584,6 +584,42 @@ TEST(the_allowed_hosts_of_a_box_are_stored)
 	store_box_fini(&out);
 }
 
+TEST(the_tier_of_a_box_is_stored_once_and_must_be_an_object)
+{
+	struct store_box b = box_of(1), out;
+
+	STORE(s, dir);
+	b.isolation = (char *)"[]";
+	CHECK_ERR(store_box_insert(s, &b, &err), ERR_INVALID);
+	CHECK(strstr(err.msg, "isolation is a JSON object"));
+	b.isolation = (char *)"{\"tier\":\"gvisor\"}";
+	CHECK_OK(store_box_insert(s, &b, &err));
+	b.isolation = (char *)"{\"tier\":\"container\"}";
+	CHECK_OK(store_box_update(s, &b, &err));
+	CHECK_OK(store_box_get(s, b.id, &out, &err));
+	CHECK_STR(out.isolation, "{\"tier\":\"gvisor\"}");
+	store_box_fini(&out);
+}
+
+TEST(a_team_and_a_key_have_a_minimum_tier)
+{
+	struct store_team t = { .name = "blue", .isolation = "gvisor" }, team;
+	struct store_key k, got;
+	char text[KEY_TEXT + 1];
+
+	STORE(s, dir);
+	CHECK_OK(store_team_put(s, &t, &err));
+	CHECK_OK(store_team_get(s, "blue", &team, &err));
+	CHECK_STR(team.isolation, "gvisor");
+	k = (struct store_key){ .team = "blue", .role = ROLE_OWNER, .isolation = "microvm" };
+	CHECK_OK(store_key_make(text, &k, &err));
+	CHECK_OK(store_key_add(s, &k, &err));
+	CHECK_OK(store_key_get(s, k.id, &got, &err));
+	CHECK_STR(got.isolation, "microvm");
+	CHECK_OK(store_team_get(s, "default", &team, &err));
+	CHECK_STR(team.isolation, "");
+}
+
 TEST(states_have_names)
 {
 	enum store_box_state st;
