@@ -830,12 +830,31 @@ static const char isolation[] =
 	"ALTER TABLE keys ADD COLUMN isolation TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE snapshots ADD COLUMN tier TEXT NOT NULL DEFAULT '';";
 
+/* Proofs of isolation tiers: proofs.h. */
+static const char proofs[] = "CREATE TABLE proofs ("
+			     " id TEXT PRIMARY KEY,"
+			     " tier TEXT NOT NULL,"
+			     " at_ns INTEGER NOT NULL,"
+			     " duration_us INTEGER NOT NULL,"
+			     " passed INTEGER NOT NULL,"
+			     " failed INTEGER NOT NULL," /* probes */
+			     " kernel TEXT NOT NULL,"
+			     " engine TEXT NOT NULL,"
+			     " version TEXT NOT NULL,"
+			     " engine_sha256 TEXT NOT NULL,"
+			     " platform TEXT NOT NULL,"
+			     " build TEXT NOT NULL,"
+			     " settings TEXT NOT NULL,"
+			     " probes TEXT NOT NULL CHECK (json_type(probes) = 'array')"
+			     ") STRICT;"
+			     "CREATE INDEX proofs_tier ON proofs (tier, at_ns);";
+
 const char *const schema_steps[] = {
 	first,      contexts,     batches,   network,   package_sets,        cheaper_runs,
 	surfaces,   pauses,       snapshots, pipelines, policies_and_agents, clocks,
 	history,    mcp_sessions, ui_links,  secrets,   network_rules,       templates,
 	usage,      series,       receipts,  schedules, notifications,       usage_sums,
-	usage_disk, isolation,
+	usage_disk, isolation,    proofs,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
