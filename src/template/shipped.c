@@ -116,6 +116,8 @@ static unsigned shipped_managers(const json_t *definition)
 		name = json_string_value(json_array_get(json_object_get(step, "args"), 0));
 		if (name && (strstr(name, "npm ci ") || strstr(name, "npm install ")))
 			all |= 1u << PM_NPM;
+		if (name && strstr(name, "apt-get update -q || exit"))
+			all |= 1u << PM_APT;
 	}
 	return all;
 }

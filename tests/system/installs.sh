@@ -136,6 +136,29 @@ tiny 1.0" "$body"
 	gone
 }
 
+# The templates are those of the server; the packages of the index are small ones of the same names.
+web_templates_of_python_are_built_from_the_index() {
+	for t in streamlit-developer gradio-developer; do
+		api POST /v1/templates "{\"name\":\"$t\"}"
+		is "$code" 202 "$body"
+		echo "$(get .id)" >"$t.build"
+	done
+	shows streamlit-developer 8501 'streamlit shows import streamlit as st'
+	shows gradio-developer 7860 'gradio shows Hello you'
+}
+
+# shows TEMPLATE PORT TEXT: what the server of a box of the template answers.
+shows() {
+	id=$(cat "$1.build")
+	soon ended
+	is "$(get .state)" ready "$body"
+	new_box "{\"template\":\"$1\"}"
+	answers() { says "curl -sS --max-time 5 http://127.0.0.1:$2/ | head -1" && [ "$out" = "$3" ]; }
+	soon answers "$@" || fail "$out"
+	gone
+}
+ended() { api GET "/v1/builds/$id" && case $(get .state) in waiting | building) false ;; esac; }
+
 go_get_works() {
 	command -v go >/dev/null || skip "no Go compiler on this host"
 	new_box

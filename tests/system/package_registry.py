@@ -1,5 +1,5 @@
 """package_registry.py - registries for installs.sh: an npm registry with one real package, whose folder is given, a
-Python index and a Go proxy with one small package each. `package_registry.py LOG FOLDER` prints "port=PORT" and serves
+Python index and a Go proxy with small packages. `package_registry.py LOG FOLDER` prints "port=PORT" and serves
 as registry.test (see registry.py) until its stdin ends. The path of each request is appended to LOG."""
 import base64
 import hashlib
@@ -30,16 +30,51 @@ def npm(base):
                                         "versions": {version: {**about, "dist": dist}}}).encode()
 
 
+def wheel(name, source, script=None):
+    """A wheel of one module, and the page of the index that names it."""
+    file, about = io.BytesIO(), f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(file, "w") as z:
+        z.writestr(name + ".py", source)
+        z.writestr(about + "/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        z.writestr(about + "/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(about + "/entry_points.txt", f"[console_scripts]\n{script} = {name}:main\n" if script else "")
+        z.writestr(about + "/RECORD", "")
+    at = f"{name}-1.0-py3-none-any.whl"
+    pages["/files/" + at] = file.getvalue()
+    pages[f"/simple/{name}/"] = f'<a href="../../files/{at}">{at}</a>'.encode()
+
+
+# Of streamlit and gradio only what the templates that come with the server use: they listen on their port and show app.py.
+STREAMLIT = """import http.server, sys
+title = write = print
+def main():
+    file, port = sys.argv[2], int(sys.argv[sys.argv.index("--server.port") + 1])
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"streamlit shows " + open(file, "rb").read())
+    http.server.HTTPServer(("127.0.0.1", port), Page).serve_forever()
+"""
+GRADIO = """import http.server, os
+class Interface:
+    def __init__(self, fn, inputs, outputs):
+        self.fn = fn
+    def launch(self):
+        port = int(os.environ["GRADIO_SERVER_PORT"])
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(page):
+                page.send_response(200)
+                page.end_headers()
+                page.wfile.write(("gradio shows " + self.fn("you")).encode())
+        http.server.HTTPServer(("127.0.0.1", port), Page).serve_forever()
+"""
+
+
 def pip():
-    wheel = io.BytesIO()
-    with zipfile.ZipFile(wheel, "w") as z:
-        z.writestr("tiny.py", "def main(): print('tiny 1.0')\n")
-        z.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        z.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        z.writestr("tiny-1.0.dist-info/entry_points.txt", "[console_scripts]\ntiny-say = tiny:main\n")
-        z.writestr("tiny-1.0.dist-info/RECORD", "")
-    pages["/files/tiny-1.0-py3-none-any.whl"] = wheel.getvalue()
-    pages["/simple/tiny/"] = b'<a href="../../files/tiny-1.0-py3-none-any.whl">tiny-1.0-py3-none-any.whl</a>'
+    wheel("tiny", "def main(): print('tiny 1.0')\n", "tiny-say")
+    wheel("streamlit", STREAMLIT, "streamlit")
+    wheel("gradio", GRADIO)
 
 
 def go():

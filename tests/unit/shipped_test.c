@@ -48,6 +48,10 @@ TEST(what_a_build_needs_and_the_daemon_lacks_is_named)
 	CHECK_STR(json_string_value(json_array_get(missing, 0)),
 		  "apt packages: packages.apt_mirrors is not set");
 	json_decref(missing);
+	missing = shipped_template_missing(shipped_template_find("go-1-23"), &none);
+	CHECK_STR(json_string_value(json_array_get(missing, 0)),
+		  "apt packages: packages.apt_mirrors is not set");
+	json_decref(missing);
 	missing = shipped_template_missing(shipped_template_find("go"), &none);
 	CHECK(json_array_size(missing) == 0);
 	json_decref(missing);
