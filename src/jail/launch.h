@@ -25,9 +25,35 @@ struct jail_lower {                 /* a read-only tree below the box's root */
 	int has[JAIL_HOST_FOLDERS]; /* it has such a folder, which is no link */
 };
 
+/* Tiers to which a row of the launch table applies; the bits of enum wire_tier. */
+enum {
+	JAIL_CONTAINER = 1 << 0,
+	JAIL_PLAIN = 1 << 1,
+	JAIL_PROCESS = 1 << 2,
+	JAIL_GVISOR = 1 << 3,
+	JAIL_MICROVM = 1 << 4,
+	JAIL_ALL = (1 << 5) - 1,
+};
+
+enum { JAIL_ENGINE_FD = 8, JAIL_ENGINE_FDS = 24, JAIL_ENGINE_ARGS = 96 };
+
+/* The only program of an outer box. mux is started in the place of init, with these additions. */
+struct jail_engine {
+	unsigned tier; /* one of the bits above */
+	const char *const
+		*argv; /* command line of the engine, NULL-terminated: mux gets it after "--".
+				  * NULL: mux is the engine (plain) */
+	int fds[JAIL_ENGINE_FDS]; /* become JAIL_ENGINE_FD, + 1, ... of mux, which the engine inherits */
+	unsigned nfds;
+	const struct seccomp *filter; /* NULL: that of a container box */
+	unsigned user_namespaces;     /* the engine may make so many; in a container 0 */
+	void *own;                    /* of the tier: struct tier.release */
+};
+
 struct spec {
 	/* clang-format off */
 	char id[16];
+	const struct jail_engine *engine; /* NULL: a container box */
 	uint64_t layers;    /* bits of enum jail_feature to apply; probed before, never guessed */
 	uint32_t uid_base;  /* first host id of its range */
 	uint64_t disk_bytes, disk_files;
@@ -56,7 +82,7 @@ struct spec {
 	int want_mounts;    /* the caller is to hold its mount namespace, too */
 	int proc;           /* the host's /proc, for maps */
 	int keeper;         /* pidfd of the calling process */
-	int init_exe;       /* sealed memfd */
+	int init_exe;       /* sealed memfd: of init, with an engine that of mux */
 	int keeper_conn, listener; /* become descriptors 3 and 4 of init */
 	int landlock_abi;
 	int warm;         /* an interpreter will be forked into it from outside */

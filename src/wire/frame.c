@@ -42,6 +42,8 @@ static const struct frame_shape {
 	[WIRE_JOIN_CGROUPS] = { "JOIN_CGROUPS", sizeof(struct frame), NO_TAIL },
 	[WIRE_PERSIST] = { "PERSIST", sizeof(struct frame), NO_TAIL },
 	[WIRE_ZYGOTE] = { "ZYGOTE", sizeof(struct wire_zygote), TAIL },
+	[WIRE_TIERS] = { "TIERS", sizeof(struct frame), NO_TAIL },
+	[WIRE_TIERS_REPLY] = { "TIERS_REPLY", sizeof(struct frame), TAIL },
 	[WIRE_START] = { "START", sizeof(struct wire_start), TAIL },
 	[WIRE_SIGNAL] = { "SIGNAL", sizeof(struct wire_signal), NO_TAIL },
 	[WIRE_RESIZE] = { "RESIZE", sizeof(struct wire_resize), NO_TAIL },

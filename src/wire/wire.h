@@ -69,6 +69,10 @@ enum wire_type {
 	WIRE_PERSIST,       /* the box is recorded: continue when the keeper exits */
 	WIRE_ZYGOTE,       /* struct wire_zygote + fd: a warm interpreter waits in the box, on that socket; or
 			  * tail: the command that starts one */
+	/* client -> keeper, continued */
+	WIRE_TIERS = 40, /* flags: TIERS_AGAIN -> TIERS_REPLY */
+	/* keeper -> client, continued */
+	WIRE_TIERS_REPLY, /* tail: struct wire_tier_facts each, one per tier of this keeper */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
@@ -179,6 +183,47 @@ enum {                            /* wire_create.head.flags */
        WIRE_CREATE_HOST_WRITABLE =
 	       1 << 5, /* over base: /usr and /var/lib/dpkg of the host can be changed, in the box's
 			* own layer; for template builds, never from the pool */
+       WIRE_CREATE_TIER = 15 << 8, /* four bits: enum wire_tier; see wire_tier_of() */
+};
+
+/* Isolation tiers. docs/tiers.md describes them; records and clients store these numbers. */
+enum wire_tier {
+	WIRE_TIER_CONTAINER,
+	WIRE_TIER_PLAIN, /* test builds: a container behind mux, without an engine */
+	WIRE_TIER_PROCESS,
+	WIRE_TIER_GVISOR,
+	WIRE_TIER_MICROVM,
+	WIRE_TIER_COUNT
+};
+
+static inline uint16_t wire_tier_flags(unsigned tier) /* for the flags of CREATE */
+{
+	return (uint16_t)((tier & 15) << 8);
+}
+
+static inline unsigned wire_tier_of(uint16_t create_flags) /* may be WIRE_TIER_COUNT or more */
+{
+	return create_flags >> 8 & 15;
+}
+
+/* What a request can need of a tier, as bits: struct wire_tier_facts.unsupported. */
+enum wire_need {
+	WIRE_NEED_TERMINAL,        /* an exec with a terminal */
+	WIRE_NEED_ROOT_USER,       /* an exec as the root of the box */
+	WIRE_NEED_LAYERS,          /* layers of packages */
+	WIRE_NEED_ROOT,            /* another root than base: a template */
+	WIRE_NEED_VOLUME,          /* a volume, read-only */
+	WIRE_NEED_VOLUME_WRITABLE, /* a volume that the box may write */
+	WIRE_NEED_SECRETS,         /* the tmpfs of CREATE_SECRETS */
+	WIRE_NEED_HOST_WRITABLE,   /* CREATE_HOST_WRITABLE */
+	WIRE_NEED_ZYGOTE,          /* a warm interpreter that is forked into the box */
+	WIRE_NEED_UPPER,   /* its writable layer, read from outside: LAYER_UPPER, FILES_UPPER */
+	WIRE_NEED_CAPTURE, /* CAPTURE */
+	WIRE_NEED_LIMIT,   /* LIMIT of a running box */
+	WIRE_NEED_FREEZE,  /* FREEZE */
+	WIRE_NEED_MEMORY_SNAPSHOT, /* a snapshot of memory, not only of files */
+	WIRE_NEED_GPU,
+	WIRE_NEED_COUNT
 };
 
 enum { WIRE_MOUNT_RO = 1 << 0 };
@@ -328,7 +373,8 @@ struct wire_box {
 	uint32_t uid_base;   /* first host uid of its range */
 	int32_t init_pid;    /* in the keeper's pid namespace; for show only */
 	uint32_t make_us;    /* duration of the creation, pooled or not */
-	uint32_t warm;       /* 1: the requested interpreter waits in it */
+	uint16_t warm;       /* 1: the requested interpreter waits in it */
+	uint16_t tier;       /* enum wire_tier; 0 in records and answers of older keepers */
 	uint32_t frozen;     /* 1: its processes are frozen, or may be: init does not answer */
 };
 
@@ -351,6 +397,7 @@ enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEA
 enum {                             /* flags of INFO_REPLY: what this keeper knows */
        WIRE_INFO_CAPTURE = 1 << 0, /* CAPTURE */
        WIRE_INFO_ROOTS = 1 << 1,   /* CREATE with a root, and the requests for roots */
+       WIRE_INFO_TIERS = 1 << 2,   /* CREATE with a tier, and TIERS */
        WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS,
 };
 
@@ -364,6 +411,29 @@ struct wire_info {
 	uint64_t hits, misses;   /* creates served from the pool, or not */
 	uint32_t waiting; /* requests whose work is not done: boxes being made, limits, volumes */
 	uint32_t waiting_most; /* limit of `waiting`; more requests are refused */
+};
+
+enum { WIRE_TIERS_AGAIN = 1 << 0 }; /* flags of TIERS: collect the facts again; answered then */
+
+enum wire_tier_state {
+	WIRE_TIER_UNAVAILABLE, /* `reason`: why, and the command that helps */
+	WIRE_TIER_UNPREPARED,  /* its engine exists, `atoll tier prepare` has not been run */
+	WIRE_TIER_OFFERED,
+};
+
+struct wire_tier_facts {            /* strings end with a NUL; unknown ones are empty */
+	uint32_t tier;              /* enum wire_tier */
+	uint32_t rank;              /* docs/tiers.md; larger is stronger */
+	uint32_t state;             /* enum wire_tier_state */
+	uint32_t emulated;          /* 1: the engine emulates the processor */
+	uint64_t unsupported;       /* bits of enum wire_need */
+	uint64_t mem_min_bytes;     /* smallest memory limit of a box; 0: that of every box */
+	uint64_t features;          /* bits of enum jail_feature: of the outer box */
+	char engine[WIRE_PATH];     /* file of the engine */
+	char version[40];           /* of the engine */
+	char sha256[WIRE_LAYER_ID]; /* of the file of the engine */
+	char platform[24];          /* "kvm", "systrap", "ptrace", "tcg" */
+	char reason[240];           /* unless it is offered */
 };
 
 struct wire_error {

@@ -73,6 +73,37 @@ TEST(a_frame_of_another_version_is_rejected)
 			  version == WIRE_VERSION ? 0 : -1);
 }
 
+TEST(the_tier_is_four_bits_of_the_flags_of_create)
+{
+	for (unsigned tier = 0; tier < 16; tier++) {
+		uint16_t flags =
+			wire_tier_flags(tier) | WIRE_CREATE_COLD | WIRE_CREATE_HOST_WRITABLE;
+
+		CHECK_INT(wire_tier_of(flags), tier);
+		CHECK_INT(flags & ~WIRE_CREATE_TIER, WIRE_CREATE_COLD | WIRE_CREATE_HOST_WRITABLE);
+	}
+	CHECK_INT(wire_tier_of(0x00ff), WIRE_TIER_CONTAINER);
+	CHECK_INT(wire_tier_of(0xf000), WIRE_TIER_CONTAINER);
+	CHECK_INT(wire_tier_flags(WIRE_TIER_COUNT + 16), wire_tier_flags(WIRE_TIER_COUNT));
+}
+
+/* Older keepers have a `warm` of 32 bits, 0 or 1, at the place of `warm` and `tier`. */
+TEST(a_box_of_an_older_keeper_is_a_container)
+{
+	uint32_t warm = 1;
+	struct wire_box box = { .tier = WIRE_TIER_MICROVM };
+
+	CHECK_INT(sizeof(struct wire_box), 8 + 16 + 32 + 40 + 2 * 8 + 6 * 4);
+	memcpy(&box.warm, &warm, sizeof(warm));
+	CHECK_INT(box.warm, 1);
+	CHECK_INT(box.tier, WIRE_TIER_CONTAINER);
+}
+
+TEST(all_facts_fit_into_one_frame)
+{
+	CHECK(sizeof(struct frame) + WIRE_TIER_COUNT * sizeof(struct wire_tier_facts) <= WIRE_MAX);
+}
+
 /* Both ends copy these structs as bytes: padding would send bytes of the stack. The compiler can
  * clear padding on request, which shows where it is. */
 #if defined(__has_builtin)
@@ -110,6 +141,7 @@ TEST(wire_structs_have_no_padding)
 	CHECK_INT(HOLES(wire_box), 0);
 	CHECK_INT(HOLES(wire_counters), 0);
 	CHECK_INT(HOLES(wire_info), 0);
+	CHECK_INT(HOLES(wire_tier_facts), 0);
 	CHECK_INT(HOLES(wire_error), 0);
 	CHECK_INT(HOLES(wire_start), 0);
 	CHECK_INT(HOLES(wire_signal), 0);

@@ -1,0 +1,119 @@
+/* tier.c - see tier.h. */
+#include "tier/tier.h"
+#include "base/cleanup.h"
+#include "jail/feature.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(JAIL_CONTAINER == 1 << WIRE_TIER_CONTAINER && JAIL_PLAIN == 1 << WIRE_TIER_PLAIN &&
+		       JAIL_PROCESS == 1 << WIRE_TIER_PROCESS &&
+		       JAIL_GVISOR == 1 << WIRE_TIER_GVISOR &&
+		       JAIL_MICROVM == 1 << WIRE_TIER_MICROVM,
+	       "the column of the launch table has the bits of enum wire_tier");
+
+#define NEED(n) (UINT64_C(1) << WIRE_NEED_##n)
+
+const struct tier tier_table[WIRE_TIER_COUNT] = {
+	[WIRE_TIER_CONTAINER] = {
+		.name = "container",
+		.rank = 2,
+		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.pids_times = 1,
+	},
+};
+
+static const char *const need_names[WIRE_NEED_COUNT] = {
+	[WIRE_NEED_TERMINAL] = "terminals",
+	[WIRE_NEED_ROOT_USER] = "programs as root",
+	[WIRE_NEED_LAYERS] = "layers of packages",
+	[WIRE_NEED_ROOT] = "templates with a root of their own",
+	[WIRE_NEED_VOLUME] = "volumes",
+	[WIRE_NEED_VOLUME_WRITABLE] = "writable volumes",
+	[WIRE_NEED_SECRETS] = "files with secrets",
+	[WIRE_NEED_HOST_WRITABLE] = "changes of the host's /usr (template builds)",
+	[WIRE_NEED_ZYGOTE] = "warm interpreters",
+	[WIRE_NEED_UPPER] = "reading its writable layer from outside",
+	[WIRE_NEED_CAPTURE] = "captured connections",
+	[WIRE_NEED_LIMIT] = "changes of its limits",
+	[WIRE_NEED_FREEZE] = "freezing",
+	[WIRE_NEED_MEMORY_SNAPSHOT] = "snapshots of memory",
+	[WIRE_NEED_GPU] = "GPUs",
+};
+
+const struct tier *tier_find(unsigned tier)
+{
+	return tier < WIRE_TIER_COUNT && tier_table[tier].name ? &tier_table[tier] : NULL;
+}
+
+const struct tier *tier_named(const char *name)
+{
+	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+		if (tier_table[i].name && strcmp(tier_table[i].name, name) == 0)
+			return &tier_table[i];
+	return NULL;
+}
+
+const char *tier_name(unsigned tier)
+{
+	static const char *const names[WIRE_TIER_COUNT] = {
+		[WIRE_TIER_CONTAINER] = "container", [WIRE_TIER_PLAIN] = "plain",
+		[WIRE_TIER_PROCESS] = "process",     [WIRE_TIER_GVISOR] = "gvisor",
+		[WIRE_TIER_MICROVM] = "microvm",
+	};
+
+	return tier < WIRE_TIER_COUNT ? names[tier] : "?";
+}
+
+unsigned tier_number(const struct tier *t)
+{
+	return (unsigned)(t - tier_table);
+}
+
+const char *tier_need_name(unsigned need)
+{
+	return need < WIRE_NEED_COUNT ? need_names[need] : "?";
+}
+
+void tier_facts_init(unsigned tier, const struct tier_host *h, struct wire_tier_facts *out)
+{
+	const struct tier *t = tier_find(tier);
+
+	*out = (struct wire_tier_facts){ .tier = tier, .unsupported = ~UINT64_C(0) };
+	if (!t) {
+		snprintf(out->reason, sizeof(out->reason), "not in this build of Atoll");
+		return;
+	}
+	out->rank = t->rank;
+	out->unsupported = t->unsupported;
+	out->mem_min_bytes = t->mem_min_bytes;
+	out->features = h->features;
+	out->state = t->probe ? WIRE_TIER_UNAVAILABLE : WIRE_TIER_OFFERED;
+	if (t->probe)
+		snprintf(out->reason, sizeof(out->reason), "not examined yet; repeat the request");
+}
+
+void tier_probe(unsigned tier, const struct tier_host *h, struct wire_tier_facts *out)
+{
+	const struct tier *t = tier_find(tier);
+	struct err e = { 0 };
+
+	tier_facts_init(tier, h, out);
+	if (!t || !t->probe)
+		return;
+	out->reason[0] = 0;
+	if (t->probe(h, out, &e) == 0)
+		return;
+	out->state = WIRE_TIER_UNAVAILABLE;
+	snprintf(out->reason, sizeof(out->reason), "%s", e.msg);
+}
+
+int tier_supports(const struct wire_tier_facts *f, uint64_t needs, struct err *e)
+{
+	uint64_t missing = needs & f->unsupported;
+
+	if (!missing)
+		return 0;
+	return err_set(e, ERR_DENIED, "the isolation tier %s does not support %s",
+		       tier_name(f->tier), tier_need_name((unsigned)__builtin_ctzll(missing)));
+}
