@@ -52,9 +52,10 @@ bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files 
 journeys: build ## the browser tests that ./check leaves out (needs root, chromium; seven minutes)
 	@tests/run -b build -j 2 $$(tests/journeys)
 
-templates: build ## build templates from npm and Debian packages and use them: web frameworks, a desktop (needs root, chromium, npm; minutes)
+templates: build ## build templates from npm and Debian packages and use them: web frameworks, a desktop, versions of languages (needs root, chromium, npm; minutes)
 	@ui/test/web_templates.sh
 	@ui/test/desktop.sh
+	@tests/run -b build -t 3600 tests/stress/versions.sh
 
 screenshots: build ## every screen of the web UI into build/screenshots (needs root, chromium)
 	@ui/test/screenshots.sh

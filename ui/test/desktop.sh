@@ -19,22 +19,11 @@ status=0
 		cp "$top/tests/compat/e2b/desktop/"*.json "$cache/"
 		npm ci --prefix "$cache" --no-audit --no-fund --ignore-scripts --prefer-offline && cp "$lock" "$cache/installed"
 	}
-	# A mirror on the loopback for each of apt's hosts: boxes may not reach every address that the machine reaches.
-	mirrors='' internal=''
-	mkfifo "$work/mirror.in"
-	exec 7<>"$work/mirror.in"
-	for archive in $(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian' | sed 's,/$,,' | sort -u); do
-		node "$top/ui/test/npm_mirror.mjs" "${archive%/*}" <"$work/mirror.in" >"$work/mirror.port" &
-		mirror=$!
-		soon grep -q port= "$work/mirror.port"
-		port=$(sed -n 's/port=//p' "$work/mirror.port")
-		mirrors=$mirrors${mirrors:+,}http://registry.test:$port/${archive##*/} internal=$internal${internal:+,}registry.test:$port
-		echo "$mirror" >>"$work/mirrors"
-	done
-	export ATOLL_APT_MIRRORS="$mirrors" ATOLL_EGRESS_INTERNAL="$internal" ATOLL_PACKAGES_TIMEOUT=15m ATOLL_TEMPLATES_BUILD_DISK=2G
+	. "$libs/mirrors.lib"
+	mirror_apt
 	export E2B_DESKTOP="$cache"
 	run_journeys desktop.mjs || status=$?
-	while read -r mirror; do kill "$mirror" 2>/dev/null || :; done <"$work/mirrors"
+	end_mirrors
 	exit $status
 ) || status=$?
 rm -rf "$TMPDIR"

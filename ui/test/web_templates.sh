@@ -10,13 +10,11 @@ status=0
 (
 	. "$libs/ui.lib"
 	. "$libs/registry.lib"
-	mkfifo "$work/mirror.in"
-	node "$top/ui/test/npm_mirror.mjs" "$(npm config get registry)" <"$work/mirror.in" >"$work/mirror.port" &
-	exec 7>"$work/mirror.in"
-	soon grep -q port= "$work/mirror.port"
-	eval "$(cat "$work/mirror.port")"
-	export ATOLL_NPM_REGISTRY="http://registry.test:$port/" ATOLL_EGRESS_INTERNAL="registry.test:$port"
-	run_journeys web_templates.mjs
+	. "$libs/mirrors.lib"
+	mirror_npm
+	run_journeys web_templates.mjs || status=$?
+	end_mirrors
+	exit $status
 ) || status=$?
 rm -rf "$TMPDIR"
 exit $status
