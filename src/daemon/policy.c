@@ -151,7 +151,7 @@ static void policy_landlock(struct policy_page *p)
 			   landlock_rows[i].rights, landlock_rows[i].why);
 }
 
-static void policy_seccomp(struct policy_page *p)
+static void policy_calls(struct policy_page *p, const struct seccomp_row *rows, unsigned n)
 {
 	static const char *const verdicts[] = {
 		[SECCOMP_ALLOWED] = "allowed",   [SECCOMP_BY_ARGUMENT] = "by argument",
@@ -159,9 +159,18 @@ static void policy_seccomp(struct policy_page *p)
 		[SECCOMP_REFUSED] = "refused",   [SECCOMP_NO_PROTOCOL] = "not there",
 	};
 
-	for (unsigned i = 0; i < seccomp_nrows; i++)
-		policy_row(p, seccomp_rows[i].call, verdicts[seccomp_rows[i].verdict],
-			   seccomp_rows[i].why);
+	for (unsigned i = 0; i < n; i++)
+		policy_row(p, rows[i].call, verdicts[rows[i].verdict], rows[i].why);
+}
+
+static void policy_seccomp(struct policy_page *p)
+{
+	policy_calls(p, seccomp_rows, seccomp_nrows);
+}
+
+static void policy_seccomp_gvisor(struct policy_page *p)
+{
+	policy_calls(p, seccomp_gvisor_rows, seccomp_n_gvisor_rows);
 }
 
 static const struct section {
@@ -182,6 +191,7 @@ static const struct section {
 	{ "devices", "devices that may be opened", policy_devices },
 	{ "landlock", "landlock rules, in addition to the mounts", policy_landlock },
 	{ "seccomp", "system calls; unlisted ones are rejected", policy_seccomp },
+	{ "gvisor", "system calls of runsc in its outer box, in addition to section seccomp", policy_seccomp_gvisor },
 	/* clang-format on */
 };
 

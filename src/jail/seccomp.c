@@ -299,6 +299,9 @@ static int add_numbers(struct seccomp_program *p, struct ranges *rs, unsigned fl
 		places[nr] = add_row(p, &seccomp_rows[i], flags);
 		newest = nr > newest ? nr : newest;
 	}
+	for (unsigned i = 0; flags & SECCOMP_GVISOR && i < seccomp_n_gvisor_rows; i++)
+		places[seccomp_number(seccomp_gvisor_rows[i].call)] =
+			seccomp_answer(p, actions[seccomp_gvisor_rows[i].verdict]);
 	for (int nr = 0; nr <= newest; nr++)
 		add_range(rs, (uint32_t)nr, places[nr]);
 	rs->end = (uint32_t)newest + 1;

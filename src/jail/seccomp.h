@@ -15,6 +15,7 @@ struct seccomp { /* compiled once, applied many times; plain memory, no library 
 enum {
 	SECCOMP_STRICT = 1 << 0,  /* also without ptrace, SysV ipc, mqueues, splice, ... */
 	SECCOMP_NO_CORE = 1 << 1, /* core_pattern is a pipe: RLIMIT_CORE is not to be changed */
+	SECCOMP_GVISOR = 1 << 2,  /* of an outer box: with seccomp_gvisor_rows */
 };
 
 must_check int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e);
@@ -40,6 +41,10 @@ struct seccomp_row {
 };
 extern const struct seccomp_row seccomp_rows[];
 extern const unsigned seccomp_nrows;
+/* Calls that runsc needs to build its sandbox, in place of their rows above. It then restricts its
+ * own processes to far fewer. */
+extern const struct seccomp_row seccomp_gvisor_rows[];
+extern const unsigned seccomp_n_gvisor_rows;
 
 /* The call's number on this machine; -1 where the architecture has no such call (open on arm64). */
 int seccomp_number(const char *call);

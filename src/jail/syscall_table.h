@@ -225,6 +225,16 @@ const struct seccomp_row seccomp_rows[] = {
 /* clang-format on */
 const unsigned seccomp_nrows = ARRAY_LEN(seccomp_rows);
 
+const struct seccomp_row seccomp_gvisor_rows[] = {
+	ALLOW_FOR("mount",
+		  "runsc builds the roots of its processes, in their own mount namespaces"),
+	ALLOW_FOR("umount2", "as mount: they leave the root of the outer box"),
+	ALLOW_FOR("pivot_root", "as mount"),
+	ALLOW_FOR("chroot", "as mount"),
+	ALLOW_FOR("clone", "with namespaces, as many as the limits of the outer box permit"),
+};
+const unsigned seccomp_n_gvisor_rows = ARRAY_LEN(seccomp_gvisor_rows);
+
 /* Calls too new for Debian 12's libseccomp. From 424 on a call has the same number everywhere. */
 static const struct {
 	const char *call;

@@ -870,3 +870,48 @@ TEST(loading_the_filter_is_one_system_call)
 	seccomp_fini(&sc);
 	seccomp_fini(&sc); /* twice is fine */
 }
+
+/* ---- the outer box of gVisor ---- */
+
+static int is_gvisor_call(int nr)
+{
+	for (unsigned i = 0; i < seccomp_n_gvisor_rows; i++)
+		if (seccomp_number(seccomp_gvisor_rows[i].call) == nr)
+			return 1;
+	return 0;
+}
+
+TEST(the_outer_box_of_gvisor_has_only_the_calls_of_its_list_more)
+{
+	struct seccomp box = compiled(0), outer = compiled(SECCOMP_GVISOR);
+
+	for (int nr = 0; nr <= NEWEST + 40; nr++) {
+		if (!is_gvisor_call(nr))
+			CHECK_INT(passes(&outer, nr), passes(&box, nr));
+		else
+			CHECK(passes(&outer, nr));
+	}
+	seccomp_fini(&box);
+	seccomp_fini(&outer);
+}
+
+TEST(only_the_outer_box_of_gvisor_clones_namespaces)
+{
+	const struct seccomp_data call = {
+		seccomp_number("clone"), NATIVE, 0, { CLONE_NEWUSER | CLONE_NEWNS }
+	};
+	struct seccomp box = compiled(0), outer = compiled(SECCOMP_GVISOR);
+
+	CHECK_INT(judge(&box, &call), SECCOMP_RET_ERRNO | EPERM);
+	CHECK_INT(judge(&outer, &call), SECCOMP_RET_ALLOW);
+	seccomp_fini(&box);
+	seccomp_fini(&outer);
+}
+
+TEST(every_call_of_the_list_of_gvisor_exists_here_and_has_a_reason)
+{
+	for (unsigned i = 0; i < seccomp_n_gvisor_rows; i++) {
+		CHECK(seccomp_number(seccomp_gvisor_rows[i].call) >= 0);
+		CHECK(seccomp_gvisor_rows[i].why);
+	}
+}
