@@ -1,5 +1,6 @@
 /* tier.c - see tier.h. */
 #include "tier/tier.h"
+#include "tier/gvisor.h"
 #include "base/cleanup.h"
 #include "jail/feature.h"
 
@@ -20,6 +21,20 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.rank = 2,
 		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.pids_times = 1,
+	},
+	[WIRE_TIER_GVISOR] = {
+		.name = "gvisor",
+		.rank = 3,
+		.unsupported = NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) | NEED(CAPTURE) |
+			       NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.mem_extra_bytes = 48 << 20, /* sentry and gofer */
+		.mem_min_bytes = 16 << 20,
+		.pids_times = 4, /* a thread of the sentry and a traced process for each */
+		.pids_extra = 64,
+		.start_ms = 20000,
+		.probe = gvisor_probe,
+		.outer_box = gvisor_outer_box,
+		.release = gvisor_release,
 	},
 };
 

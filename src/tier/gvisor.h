@@ -1,0 +1,28 @@
+/* gvisor.h - the tier gvisor: runsc is the only program of an outer box.
+ * Owns:         the command line and the configuration of runsc, the examination of its file.
+ * Does not own: the root of the outer box (jail/mnt_gvisor.c), its start (jail/launch.h). */
+#pragma once
+#include "base/err.h"
+#include "tier/tier.h"
+
+enum { GVISOR_OLDEST = 20221219 }; /* Debian 12 has this build */
+
+/* The OCI configuration of every box: a constant, no value of a request is in it. The keeper writes it
+ * to the folder /e of its root, with the images of mux and init. */
+extern const char gvisor_config[];
+
+/* The output of `runsc --version`: its version without "release-", and its date as a number. */
+must_check int gvisor_parse_version(const char *text, char out_version[40], unsigned *out_date,
+				    struct err *e);
+
+/* Examines this file: owner, mode, hash, version, and which platform starts a program fastest.
+ * limit_ms: for each start of it. */
+must_check int gvisor_probe_file(const char *path, int limit_ms, struct wire_tier_facts *out,
+				 struct err *e);
+
+/* Of the row of the table. */
+int gvisor_probe(const struct tier_host *h, struct wire_tier_facts *out, struct err *e);
+int gvisor_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
+		     const struct wire_box *about, struct spec *sp, struct jail_engine *out,
+		     struct err *e);
+void gvisor_release(struct jail_engine *engine);
