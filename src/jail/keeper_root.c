@@ -33,8 +33,9 @@ static const struct root_link {
 
 static int make_dirs(int root, struct err *e)
 {
-	static const char *const dirs[] = { "u", "d", "d/pts", "d/shm", "s", "s/empty", "s/sys",
-					    "t", "i", "b",     "l",     "r", "o" };
+	static const char *const dirs[] = { "u",       "d",     "d/pts", "d/shm", "s",
+					    "s/empty", "s/sys", "t",     "i",     "e",
+					    "b",       "l",     "r",     "o",     "g" };
 	static const char *const numbered[] = { "h", "a", "o" };
 	char name[16];
 

@@ -9,8 +9,10 @@
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
  *   /i        skeleton that lies above the root of an image: mount points, /opt/atoll
+ *   /e        files of engines: the images of mux and init, the configuration of runsc
  *   /p        without root only: the host's /proc, so that boxes may mount their own
  *   /b /l /r  where a box puts its disk, its template layer and its root, in its own namespace
+ *   /g        where it builds the root of an engine: mnt_gvisor.c
  *   /k0 ...   where it puts further layers
  *   /o        where it makes an overlay for /usr
  *   /h0 ...   where it mounts folders of the host that it may change: mnt_host.c, with /a0, /o0 ... */

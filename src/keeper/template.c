@@ -260,7 +260,7 @@ static const struct records_place {
 	{ "etc/apt", 0755, 0 },  { "etc/apt/apt.conf.d", 0755, 0 },
 	{ "etc/apt/preferences.d", 0755, 0 },             { "etc/apt/sources.list.d", 0755, 0 },
 	{ "etc/apt/trusted.gpg.d", 0755, 0 },             { "etc/pam.d", 0755, 0 },
-	{ "opt/atoll/usr", 0755, 0 },
+	{ "opt/atoll/usr", 0755, 0 },                      { "opt/atoll/engine", 0755, 0 },
 	/* clang-format on */
 };
 
@@ -407,7 +407,7 @@ static const struct records_place image_places[] = {
 	{ "dev", 0755, 0 },           { "etc", 0755, 0 },              { "opt", 0755, 0 },
 	{ "opt/atoll", 0755, 0 },     { "opt/atoll/bin", 0755, 0 },    { "opt/atoll/python", 0755, 0 },
 	{ "proc", 0755, 0 },          { "root", 0700, 0 },             { "run", 0755, 0 },
-	{ "sys", 0755, 0 },           { "tmp", 01777, 0 },
+	{ "sys", 0755, 0 },           { "tmp", 01777, 0 },             { "opt/atoll/engine", 0755, 0 },
 	/* clang-format on */
 };
 

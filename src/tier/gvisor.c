@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -52,6 +53,47 @@ const char gvisor_config[] =
 	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"}],\n"
 	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"network\"},{\"type\":\"ipc\"},"
 	"{\"type\":\"uts\"},{\"type\":\"mount\"}]}}\n";
+
+/* ---- the files of the guest ---- */
+
+static int gvisor_new_file(int dir, const char *name, unsigned mode, struct err *e)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fchmod(fd, mode) < 0) {
+		own_close_fd(&fd);
+		return err_sys(e, "create %s", name);
+	}
+	return fd;
+}
+
+static int gvisor_copy_image(int dir, const char *name, int from, struct err *e)
+{
+	auto_fd int to = gvisor_new_file(dir, name, 0755, e);
+	off_t at = 0;
+	ssize_t n;
+
+	if (to < 0)
+		return -1;
+	while ((n = sendfile(to, from, &at, 1 << 20)) > 0)
+		;
+	return n < 0 ? err_sys(e, "copy the image of %s", name) : 0;
+}
+
+int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e)
+{
+	auto_fd int config = gvisor_new_file(dir, "config.json", 0644, e);
+	const ssize_t n = sizeof(gvisor_config) - 1;
+
+	if (config < 0)
+		return -1;
+	if (write(config, gvisor_config, (size_t)n) != n)
+		return err_sys(e, "write config.json");
+	return gvisor_copy_image(dir, "mux", mux_exe, e) < 0 ||
+			       gvisor_copy_image(dir, "init", init_exe, e) < 0
+		       ? -1
+		       : 0;
+}
 
 /* ---- the version ---- */
 

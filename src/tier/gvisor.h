@@ -7,9 +7,11 @@
 
 enum { GVISOR_OLDEST = 20221219 }; /* Debian 12 has this build */
 
-/* The OCI configuration of every box: a constant, no value of a request is in it. The keeper writes it
- * to the folder /e of its root, with the images of mux and init. */
+/* The OCI configuration of every box: a constant, no value of a request is in it. */
 extern const char gvisor_config[];
+
+/* Writes what the guest needs to a folder of the keeper root: config.json and the images of mux and init. */
+must_check int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e);
 
 /* The output of `runsc --version`: its version without "release-", and its date as a number. */
 must_check int gvisor_parse_version(const char *text, char out_version[40], unsigned *out_date,
