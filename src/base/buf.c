@@ -63,14 +63,16 @@ void buf_putc(struct buf *b, char c)
 
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 {
+	size_t room = b->room - b->len;
 	va_list again;
 	int n;
 
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, again);
+	n = vsnprintf(room ? b->p + b->len : NULL, room, fmt, again);
 	va_end(again);
 	assert(n >= 0); /* fails only for an invalid format, which would be a bug */
-	vsnprintf(buf_space(b, (size_t)n), (size_t)n + 1, fmt, ap);
+	if ((size_t)n >= room)
+		vsnprintf(buf_space(b, (size_t)n), (size_t)n + 1, fmt, ap);
 	buf_grew(b, (size_t)n);
 }
 

@@ -13,6 +13,7 @@
 	X(easy_setopt)                                                                             \
 	X(easy_getinfo)                                                                            \
 	X(easy_cleanup)                                                                            \
+	X(easy_reset)                                                                              \
 	X(easy_strerror)                                                                           \
 	X(multi_init)                                                                              \
 	X(multi_setopt)                                                                            \

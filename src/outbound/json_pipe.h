@@ -1,4 +1,5 @@
-/* json_pipe.h - JSON messages over a stream socket, each after its length: 4 bytes, little-endian.
+/* json_pipe.h - JSON messages over a stream socket, each after its length: 4 bytes, little-endian. If the
+ * highest bit of the length is set, a text follows in the same form; it is the member "body" of the message.
  * Owns: the descriptor, incomplete messages, unsent messages. Bounded in both directions: a peer
  * that sends more, or leaves more unread, is disconnected. */
 #pragma once
@@ -10,7 +11,7 @@ enum { PIPE_MESSAGE = 32 << 20, PIPE_WAITING = 64 << 20 };
 
 struct json_pipe {
 	struct watch watch;
-	struct timer gone_soon;
+	struct timer gone_soon, write_soon;
 	int fd;
 	struct buf in, out;
 	size_t out_at;
@@ -24,4 +25,6 @@ struct json_pipe {
 void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
 void json_pipe_send(struct json_pipe *p,
 		    json_t *take_message); /* gone() reports a failure to send */
-void json_pipe_fini(struct json_pipe *p);  /* allowed on a zeroed one whose fd is -1 */
+/* The same with a member "body", which is neither escaped nor parsed: n bytes of UTF-8, borrowed. */
+void json_pipe_send_body(struct json_pipe *p, json_t *take_message, const char *body, size_t n);
+void json_pipe_fini(struct json_pipe *p); /* allowed on a zeroed one whose fd is -1 */

@@ -109,14 +109,14 @@ static void message_add_list(json_t *doc, const char *name, const char *const *t
 	json_object_set_new(doc, name, list);
 }
 
-json_t *outbound_message_json(const struct outbound_message *m)
+json_t *outbound_message_json(const struct outbound_message *m, int with_body)
 {
 	json_t *doc = json_pack("{s:s, s:I, s:b}", "url", m->url, "timeout_ms",
 				(json_int_t)m->timeout_ms, "private", m->allow_private);
 
 	message_add_text(doc, "method", m->method);
 	message_add_list(doc, "headers", m->headers);
-	if (m->body)
+	if (m->body && with_body)
 		json_object_set_new(doc, "body", json_stringn(m->body, m->body_len));
 	message_add_text(doc, "from", m->from);
 	message_add_list(doc, "to", m->to);

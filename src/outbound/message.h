@@ -31,7 +31,7 @@ struct outbound_message {
 };
 
 must_check int outbound_message_check(const struct outbound_message *m, struct err *e);
-json_t *outbound_message_json(const struct outbound_message *m);
+json_t *outbound_message_json(const struct outbound_message *m, int with_body);
 /* The texts of *out are those of doc. */
 must_check int outbound_message_read(struct outbound_message *out, const json_t *doc,
 				     struct err *e);

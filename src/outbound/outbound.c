@@ -102,10 +102,14 @@ static void outbound_gone(struct json_pipe *p)
 		outbound_fail(r, "the outbound process ended");
 }
 
-static void outbound_pass(struct outbound *x, struct outbound_request *r)
+/* body NULL: it is in the message. */
+static void outbound_pass(struct outbound *x, struct outbound_request *r, const char *body,
+			  size_t body_len)
 {
-	json_pipe_send(&x->pipe, json_pack("{s:I, s:o}", "send", (json_int_t)r->number, "message",
-					   r->message));
+	json_pipe_send_body(&x->pipe,
+			    json_pack("{s:I, s:o}", "send", (json_int_t)r->number, "message",
+				      r->message),
+			    body, body_len);
 	r->message = NULL;
 }
 
@@ -176,7 +180,7 @@ void outbound_connect(struct outbound *x, int take_fd)
 	x->connected = 1;
 	for (struct outbound_request *r = x->requests; r; r = r->next)
 		if (r->message)
-			outbound_pass(x, r);
+			outbound_pass(x, r, NULL, 0);
 }
 
 int outbound_send(struct outbound *x, struct outbound_request *r, const struct outbound_message *m,
@@ -189,13 +193,13 @@ int outbound_send(struct outbound *x, struct outbound_request *r, const struct o
 		return -1;
 	r->client = x;
 	r->number = ++x->numbers;
-	r->message = outbound_message_json(m);
+	r->message = outbound_message_json(m, !x->connected);
 	r->since_ms = loop_now_ms();
 	r->next = x->requests;
 	x->requests = r;
 	x->nrequests++;
 	if (x->connected) {
-		outbound_pass(x, r);
+		outbound_pass(x, r, m->body, m->body_len);
 	} else if (!timer_pending(&x->need)) {
 		timer_set(&x->need, x->numbers == 1 ? 0 : AGAIN_MS);
 		timer_set(&x->look, LOOK_MS);

@@ -91,8 +91,10 @@ static void process_server_message(struct json_pipe *p, const json_t *m)
 {
 	struct outbound_link *l = loop_owner(p, struct outbound_link, pipe);
 	const json_t *number = json_object_get(m, "send"), *cancel = json_object_get(m, "cancel");
-	json_t *message = json_object_get(m, "message");
+	json_t *message = json_object_get(m, "message"), *body = json_object_get(m, "body");
 
+	if (body && json_object_set(message, "body", body) < 0)
+		return;
 	if (json_is_integer(number) && message)
 		process_send(l, json_integer_value(number), message);
 	else if (json_is_integer(cancel))

@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "outbound/curl.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -49,13 +48,24 @@ static void transfer_end_mail(struct transfer *t)
 		shutdown(fd, SHUT_RDWR);
 }
 
+/* A handle takes as long to make as a request on loopback. */
+static void transfer_keep_handle(struct transfers *x, CURL *easy)
+{
+	if (x->nspares == TRANSFER_SPARES) {
+		curl.easy_cleanup(easy);
+		return;
+	}
+	curl.easy_reset(easy);
+	x->spares[x->nspares++] = easy;
+}
+
 static void transfer_free(struct transfer *t)
 {
 	if (t->easy) {
 		if (t->target.mail)
 			transfer_end_mail(t);
 		curl.multi_remove_handle(t->all->multi.handle, t->easy);
-		curl.easy_cleanup(t->easy);
+		transfer_keep_handle(t->all, t->easy);
 	}
 	resolver_cancel(t->name);
 	curl.slist_free_all(t->headers);
@@ -260,7 +270,8 @@ static void transfer_set_trust(struct transfer *t)
 
 static void transfer_begin(struct transfer *t)
 {
-	t->easy = transfer_must(curl.easy_init());
+	t->easy = t->all->nspares ? t->all->spares[--t->all->nspares]
+				  : transfer_must(curl.easy_init());
 	OPT(URL, t->message.url);
 	OPT(PROTOCOLS_STR, t->target.mail ? "smtp,smtps" : "http,https");
 	OPT(PROXY, "");

@@ -8,10 +8,11 @@
 #include "base/err.h"
 #include "egress/resolver.h"
 #include "loop/loop.h"
+#include "outbound/curl.h"
 #include "outbound/curl_loop.h"
 #include "outbound/message.h"
 
-enum { TRANSFERS = 512 };
+enum { TRANSFERS = 512, TRANSFER_SPARES = 16 };
 
 struct transfers {
 	struct loop *loop;
@@ -20,6 +21,8 @@ struct transfers {
 	struct resolver names;
 	struct curl_loop multi;
 	unsigned under_way;
+	CURL *spares[TRANSFER_SPARES]; /* handles of finished requests, without options */
+	unsigned nspares;
 };
 
 struct transfer_owner {

@@ -1,39 +1,13 @@
 /* canonical.c - see canonical.h. */
 #include "receipt/canonical.h"
 #include "base/cleanup.h"
+#include "base/quote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- strings ---- */
-
-void canonical_text(struct buf *out, const char *text, size_t n)
-{
-	static const char letters[] = "btn?fr"; /* 8 to 13; 11 has none */
-
-	buf_putc(out, '"');
-	for (size_t i = 0, plain; i < n; i++) {
-		unsigned char c;
-
-		for (plain = i; plain < n && (unsigned char)text[plain] >= 0x20 &&
-				text[plain] != '"' && text[plain] != '\\';
-		     plain++)
-			;
-		buf_add(out, text + i, plain - i);
-		i = plain;
-		if (i == n)
-			break;
-		c = (unsigned char)text[i];
-		if (c == '"' || c == '\\')
-			buf_printf(out, "\\%c", c);
-		else if (c >= 8 && c <= 13 && c != 11)
-			buf_printf(out, "\\%c", letters[c - 8]);
-		else
-			buf_printf(out, "\\u%04x", c);
-	}
-	buf_putc(out, '"');
-}
+/* ---- order ---- */
 
 /* In UTF-8 the order of bytes is that of code points. In UTF-16 it is the same, except that characters beyond
  * U+FFFF (first byte F0 to F4) come before U+E000 to U+FFFF (EE, EF). */
@@ -139,7 +113,7 @@ static void canonical_object(struct buf *out, const json_t *object)
 	for (i = 0; i < n; i++) {
 		if (i)
 			buf_putc(out, ',');
-		canonical_text(out, keys[i], strlen(keys[i]));
+		quote_json(out, keys[i], strlen(keys[i]));
 		buf_putc(out, ':');
 		canonical_write(out, json_object_get(object, keys[i]));
 	}
@@ -156,7 +130,7 @@ void canonical_write(struct buf *out, const json_t *v)
 		canonical_array(out, v);
 		break;
 	case JSON_STRING:
-		canonical_text(out, json_string_value(v), json_string_length(v));
+		quote_json(out, json_string_value(v), json_string_length(v));
 		break;
 	case JSON_INTEGER:
 		buf_printf(out, "%lld", (long long)json_integer_value(v));

@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 void canonical_write(struct buf *out, const json_t *value);
-void canonical_text(struct buf *out, const char *text, size_t n); /* a string, with its quotes */
 /* Parses JSON that must be in this form already. A member that occurs twice, another order or form of anything is
  * ERR_INVALID. NULL: e. */
 json_t *canonical_parse(const char *text, size_t n, struct err *e);

@@ -1,6 +1,7 @@
 /* receipts.c - see receipts.h. */
 #include "receipt/receipts.h"
 #include "base/hex.h"
+#include "base/quote.h"
 #include "receipt/canonical.h"
 #include "record/record.h"
 
@@ -71,20 +72,25 @@ json_t *receipts_inputs(const json_t *request)
 /* Members are written in the canonical order: that of their names. */
 static void body_key(struct buf *out, const char *name)
 {
-	buf_printf(out, "%s\"%s\":", out->p[out->len - 1] == '{' ? "" : ",", name);
+	buf_puts(out, out->p[out->len - 1] == '{' ? "\"" : ",\"");
+	buf_puts(out, name);
+	buf_puts(out, "\":");
 }
 
 /* Text without quotes and control characters. */
 static void body_word(struct buf *out, const char *name, const char *word)
 {
 	body_key(out, name);
-	buf_printf(out, *word ? "\"%s\"" : "null", word);
+	buf_puts(out, *word ? "\"" : "null");
+	buf_puts(out, word);
+	if (*word)
+		buf_putc(out, '"');
 }
 
 static void body_text(struct buf *out, const char *name, const char *text)
 {
 	body_key(out, name);
-	canonical_text(out, text, strlen(text));
+	quote_json(out, text, strlen(text));
 }
 
 static void body_value(struct buf *out, const char *name, const json_t *value)

@@ -1,89 +1,104 @@
 /* otlp.c - see otlp.h. In the JSON form ids are hexadecimal and 64-bit numbers are texts. */
 #include "trace/otlp.h"
+#include "base/hex.h"
+#include "base/quote.h"
+#include "base/utf8.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OTLP_ERROR = 2 }; /* of a status */
 
-static json_t *otlp_hex(const uint8_t *bytes, unsigned n)
+static void otlp_hex(struct buf *out, const char *member, const uint8_t *bytes, unsigned n)
 {
 	char text[33];
 
-	for (unsigned i = 0; i < n; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return json_string(text);
+	hex_encode(text, bytes, n);
+	buf_puts(out, member);
+	buf_add(out, text, 2 * n);
+	buf_putc(out, '"');
 }
 
-static json_t *otlp_time(int64_t ns)
+static void otlp_number(struct buf *out, const char *member, int64_t n)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lld", (long long)ns);
-	return json_string(text);
+	buf_puts(out, member);
+	buf_printf(out, "%lld\"", (long long)n);
 }
 
 /* A value that was cut within a character is not UTF-8: it loses that character. */
-static json_t *otlp_text(const char *text)
+static void otlp_text(struct buf *out, const char *text)
 {
-	json_t *v = json_string(text);
-	size_t n = strlen(text);
+	int bad;
 
-	for (unsigned i = 1; !v && i < 4 && i <= n; i++)
-		v = json_stringn(text, n - i);
-	return v ? v : json_string("");
+	quote_json(out, text, utf8_complete(text, strlen(text), &bad));
 }
 
-static json_t *otlp_attribute(const char *key, const char *text)
+static void otlp_attribute(struct buf *out, const char *key, const char *text)
 {
-	return json_pack("{s:s, s:{s:o}}", "key", key, "value", "stringValue", otlp_text(text));
+	buf_puts(out, "{\"key\":");
+	otlp_text(out, key);
+	buf_puts(out, ",\"value\":{\"stringValue\":");
+	otlp_text(out, text);
+	buf_puts(out, "}}");
 }
 
-static json_t *otlp_attributes(const struct trace_span *s)
+static void otlp_attributes(struct buf *out, const struct trace_span *s)
 {
-	json_t *all = json_array();
-
-	for (unsigned i = 0; i < s->n; i++)
-		if (s->v[i].is_number)
-			json_array_append_new(all, json_pack("{s:s, s:{s:o}}", "key", s->v[i].key,
-							     "value", "intValue",
-							     otlp_time(s->v[i].number)));
-		else
-			json_array_append_new(all, otlp_attribute(s->v[i].key, s->v[i].text));
-	return all;
+	for (unsigned i = 0; i < s->n; i++) {
+		if (i)
+			buf_putc(out, ',');
+		if (!s->v[i].is_number) {
+			otlp_attribute(out, s->v[i].key, s->v[i].text);
+			continue;
+		}
+		buf_puts(out, "{\"key\":");
+		otlp_text(out, s->v[i].key);
+		otlp_number(out, ",\"value\":{\"intValue\":\"", s->v[i].number);
+		buf_puts(out, "}}");
+	}
 }
 
-static json_t *otlp_span(const struct trace_span *s)
+static void otlp_span(struct buf *out, const struct trace_span *s)
 {
 	static const uint8_t none[8];
-	json_t *doc =
-		json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i}", "traceId",
-			  otlp_hex(s->at.trace, 16), "spanId", otlp_hex(s->at.span, 8), "name",
-			  otlp_text(s->name), "kind", (int)s->kind, "startTimeUnixNano",
-			  otlp_time(s->start_ns), "endTimeUnixNano", otlp_time(s->end_ns),
-			  "attributes", otlp_attributes(s), "flags", (int)s->at.flags);
 
+	otlp_hex(out, "{\"traceId\":\"", s->at.trace, 16);
+	otlp_hex(out, ",\"spanId\":\"", s->at.span, 8);
 	if (memcmp(s->at.parent, none, sizeof(none)) != 0)
-		json_object_set_new(doc, "parentSpanId", otlp_hex(s->at.parent, 8));
+		otlp_hex(out, ",\"parentSpanId\":\"", s->at.parent, 8);
+	buf_puts(out, ",\"name\":");
+	otlp_text(out, s->name);
+	otlp_number(out, ",\"startTimeUnixNano\":\"", s->start_ns);
+	otlp_number(out, ",\"endTimeUnixNano\":\"", s->end_ns);
+	buf_printf(out, ",\"kind\":%d,\"flags\":%d,\"attributes\":[", (int)s->kind,
+		   (int)s->at.flags);
+	otlp_attributes(out, s);
+	buf_putc(out, ']');
 	if (s->failed)
-		json_object_set_new(doc, "status", json_pack("{s:i}", "code", OTLP_ERROR));
-	return doc;
+		buf_printf(out, ",\"status\":{\"code\":%d}", OTLP_ERROR);
+	buf_putc(out, '}');
 }
 
-json_t *otlp_request(const struct otlp_resource *r, const struct trace_span *ring, unsigned room,
-		     unsigned first, unsigned n)
+void otlp_request(struct buf *out, const struct otlp_resource *r, const struct trace_span *ring,
+		  unsigned room, unsigned first, unsigned n)
 {
-	json_t *spans = json_array(), *resource = json_array();
-
-	json_array_append_new(resource, otlp_attribute("service.name", "atoll"));
-	json_array_append_new(resource, otlp_attribute("service.version", r->version));
-	json_array_append_new(resource, otlp_attribute("host.name", r->host));
-	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(spans, otlp_span(&ring[(first + i) % room]));
-	return json_pack("{s:[{s:{s:o}, s:[{s:{s:s, s:s}, s:o}]}]}", "resourceSpans", "resource",
-			 "attributes", resource, "scopeSpans", "scope", "name", "atoll", "version",
-			 r->version, "spans", spans);
+	buf_puts(out, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[");
+	otlp_attribute(out, "service.name", "atoll");
+	buf_putc(out, ',');
+	otlp_attribute(out, "service.version", r->version);
+	buf_putc(out, ',');
+	otlp_attribute(out, "host.name", r->host);
+	buf_puts(out, "]},\"scopeSpans\":[{\"scope\":{\"name\":\"atoll\",\"version\":");
+	otlp_text(out, r->version);
+	buf_puts(out, "},\"spans\":[");
+	for (unsigned i = 0; i < n; i++) {
+		if (i)
+			buf_putc(out, ',');
+		otlp_span(out, &ring[(first + i) % room]);
+	}
+	buf_puts(out, "]}]}]}");
 }
 
 unsigned otlp_rejected(const char *body, unsigned n)

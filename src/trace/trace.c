@@ -91,24 +91,19 @@ static void trace_send(struct timer *t)
 				      .allow_private = 1 };
 	struct otlp_resource resource = { .version = ATOLL_VERSION, .host = tracer.host };
 	unsigned n = tracer.n < TRACE_BATCH ? tracer.n : TRACE_BATCH, nheaders = 0;
-	json_t *doc;
-	char *body;
+	auto_buf struct buf body = { 0 };
 	struct err e;
 
 	(void)t;
 	if (!n || tracer.sending)
 		return;
-	doc = otlp_request(&resource, tracer.ring, TRACE_SPANS, tracer.first, n);
-	body = json_dumps(doc, JSON_COMPACT);
-	json_decref(doc);
-	if (!body)
-		abort();
+	otlp_request(&body, &resource, tracer.ring, TRACE_SPANS, tracer.first, n);
 	m.headers[nheaders++] = "Content-Type: application/json";
 	for (const char *const *h = tracer.conf.headers; h && *h && nheaders < OUTBOUND_HEADERS;
 	     h++)
 		m.headers[nheaders++] = *h;
-	m.body = body;
-	m.body_len = strlen(body);
+	m.body = body.p;
+	m.body_len = body.len;
 	tracer.first = (tracer.first + n) % TRACE_SPANS;
 	tracer.n -= n;
 	tracer.sending = n;
@@ -118,7 +113,6 @@ static void trace_send(struct timer *t)
 		tracer.sending = 0;
 		trace_wait();
 	}
-	free(body);
 }
 
 /* ---- spans ---- */

@@ -181,6 +181,7 @@ TEST(spans_have_the_form_of_otlp)
 					.failed = 1,
 					.n = 2 },
 				      { .name = "cut \xc3", .kind = TRACE_INTERNAL } };
+	auto_buf struct buf text = { 0 };
 	json_t *doc;
 	const json_t *span;
 
@@ -192,7 +193,8 @@ TEST(spans_have_the_form_of_otlp)
 	ring[0].v[1].key = "b";
 	ring[0].v[1].is_number = 1;
 	ring[0].v[1].number = INT64_MAX;
-	doc = otlp_request(&r, ring, 2, 1, 2); /* the second one first */
+	otlp_request(&text, &r, ring, 2, 1, 2); /* the second one first */
+	doc = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, NULL);
 	CHECK(doc != NULL);
 	span = json_array_get(
 		json_object_get(
@@ -212,6 +214,16 @@ TEST(spans_have_the_form_of_otlp)
 	CHECK_INT(json_integer_value(json_object_get(span, "kind")), 2);
 	CHECK_INT(json_integer_value(json_object_get(json_object_get(span, "status"), "code")), 2);
 	CHECK_INT(json_array_size(json_object_get(span, "attributes")), 2);
+	CHECK_STR(json_string_value(json_object_get(
+			  json_object_get(json_array_get(json_object_get(span, "attributes"), 0),
+					  "value"),
+			  "stringValue")),
+		  "\"\n");
+	CHECK_STR(json_string_value(json_object_get(
+			  json_object_get(json_array_get(json_object_get(span, "attributes"), 1),
+					  "value"),
+			  "intValue")),
+		  "9223372036854775807");
 	json_decref(doc);
 }
 
