@@ -239,6 +239,22 @@ int store_delivery_queue(struct store *s, const char *webhook, int64_t before, i
 	return store_commit(s, e) < 0 ? -1 : rc;
 }
 
+int store_webhook_arrived(struct store *s, const char *webhook, int64_t before, int64_t seq,
+			  uint64_t n, int64_t now_ns, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "UPDATE webhooks SET seq = ?1, delivered = delivered + ?2,"
+		       " delivered_ns = iif(?2, ?3, delivered_ns), error = iif(?2, '', error)"
+		       " WHERE id = ?4 AND seq <= ?5 AND enabled");
+
+	sql_i64(&q, seq);
+	sql_u64(&q, n);
+	sql_i64(&q, now_ns);
+	sql_text(&q, webhook);
+	sql_i64(&q, before);
+	return sql_run(&q, e) < 0 ? -1 : sql_changes(&q) != 0;
+}
+
 static int delivery_list(struct sql *q, unsigned limit, struct store_deliveries *out, struct err *e)
 {
 	struct sql_rows rows;

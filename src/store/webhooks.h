@@ -1,7 +1,7 @@
 /* webhooks.h - subscriptions of teams to events, and the deliveries that wait or have failed.
  *
- * A subscription has the number of the last event that it has queued. Events are queued in the same
- * transaction that changes this number: none is missing or queued twice after a crash. A delivery
+ * A subscription has the number up to which all events have arrived or are queued. Events are queued in the
+ * same transaction that changes this number: none is missing or queued twice after a crash. A delivery
  * that has arrived is deleted. Of the waiting deliveries of a box only the oldest has a time; the
  * others follow it (STORE_DELIVERY_LATER). */
 #pragma once
@@ -72,6 +72,9 @@ void store_deliveries_fini(struct store_deliveries *l);
 must_check int store_delivery_queue(struct store *s, const char *webhook, int64_t before,
 				    int64_t seq, uint64_t lost, const struct store_delivery *v,
 				    unsigned n, struct err *e);
+/* n events have arrived without being queued, all up to seq among them. 1, or 0 as above. */
+must_check int store_webhook_arrived(struct store *s, const char *webhook, int64_t before,
+				     int64_t seq, uint64_t n, int64_t now_ns, struct err *e);
 must_check int store_delivery_due(struct store *s, const char *webhook, int64_t now_ns,
 				  unsigned limit, struct store_deliveries *out, struct err *e);
 /* When the next one is due; INT64_MAX: none. */

@@ -145,6 +145,7 @@ int v1_webhooks_store(struct call *c, struct store_webhook *x, const char *secre
 	if (webhook_check_url(x->url, e) < 0 || webhook_check_events(x->events, e) < 0 ||
 	    (secret && webhook_seal(c, x, secret, e) < 0) ||
 	    (x->enabled && !was_enabled && webhook_from_now(c, x, e) < 0) ||
+	    (!x->enabled && was_enabled && webhook_runner_settle(c->api->webhooks, x->id, e) < 0) ||
 	    store_webhook_change(c->api->store, x, e) < 0)
 		return -1;
 	webhook_runner_changed(c->api->webhooks);
@@ -372,20 +373,19 @@ static int trial_send(struct call *c, const struct store_webhook *x, struct webh
 		      struct err *e)
 {
 	struct store_event ev = { .at_ns = fleet_now_ns(), .type = "webhook.test" };
-	struct store_delivery d = { 0 };
+	auto_secret struct buf secret = { 0 };
+	auto_buf struct buf body = { 0 };
 	struct dispatch_message message;
-	json_t *doc;
 	int rc;
 
+	if (vault_unseal(c->api->fleet.vault, x->id, x->sealed, x->sealed_n, &secret, e) < 0)
+		return err_in(e, "secret of the webhook");
 	snprintf(ev.team, sizeof(ev.team), "%s", x->team);
-	doc = webhook_event_json(&ev);
-	d.body = json_dumps(doc, JSON_COMPACT);
-	json_decref(doc);
-	rc = dispatch_message_make(&message, c->api->fleet.vault, x, &d, ev.at_ns, e);
-	if (rc == 0)
-		rc = outbound_send(c->api->outbound, &t->request, &message.m, e);
+	webhook_event_text(&body, &ev);
+	dispatch_message_make(&message, buf_str(&secret), x,
+			      &(struct store_delivery){ .body = body.p }, ev.at_ns);
+	rc = outbound_send(c->api->outbound, &t->request, &message.m, e);
 	dispatch_message_fini(&message);
-	free(d.body);
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 /* format.c - see format.h. */
 #include "webhook/format.h"
+#include "base/quote.h"
 #include "outbound/target.h"
 #include "record/record.h"
 
@@ -77,13 +78,25 @@ int webhook_check_secret(const char *secret, struct err *e)
 	return 0;
 }
 
-json_t *webhook_event_json(const struct store_event *ev)
+static void format_text(struct buf *out, const char *member, const char *text)
 {
-	json_t *data = ev->data ? json_loads(ev->data, 0, NULL) : NULL;
+	buf_puts(out, member);
+	quote_json(out, text, strlen(text));
+}
 
-	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:o}", "seq", (json_int_t)ev->seq, "at",
-			 json_time((uint64_t)ev->at_ns), "team", ev->team, "box", ev->box, "type",
-			 ev->type, "data", data ? data : json_object());
+void webhook_event_text(struct buf *out, const struct store_event *ev)
+{
+	json_t *at = json_time((uint64_t)ev->at_ns);
+
+	buf_printf(out, "{\"seq\":%lld", (long long)ev->seq);
+	format_text(out, ",\"at\":", json_string_value(at));
+	format_text(out, ",\"team\":", ev->team);
+	format_text(out, ",\"box\":", ev->box);
+	format_text(out, ",\"type\":", ev->type);
+	buf_puts(out, ",\"data\":");
+	buf_puts(out, ev->data && *ev->data ? ev->data : "{}");
+	buf_putc(out, '}');
+	json_decref(at);
 }
 
 int64_t webhook_next_attempt(int64_t queued_ns, unsigned attempts, int64_t now_ns)

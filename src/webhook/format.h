@@ -1,6 +1,7 @@
 /* format.h - what a subscription may contain, which events it receives, when an attempt is repeated.
  * Owns: the limits of webhooks. All functions are pure. */
 #pragma once
+#include "base/buf.h"
 #include "base/err.h"
 #include "store/events.h"
 #include "store/webhooks.h"
@@ -27,7 +28,7 @@ int webhook_pattern_matches(const char *pattern, const char *type);
 int webhook_wants(const json_t *events, const char *type);
 must_check int webhook_check_url(const char *url, struct err *e);
 must_check int webhook_check_secret(const char *secret, struct err *e);
-/* As in GET /v1/events, and the team. Owned by the caller. */
-json_t *webhook_event_json(const struct store_event *ev);
+/* Appends it as JSON, as in GET /v1/events, and the team. */
+void webhook_event_text(struct buf *out, const struct store_event *ev);
 /* When a delivery is tried again after its `attempts` have failed; 0: never. */
 int64_t webhook_next_attempt(int64_t queued_ns, unsigned attempts, int64_t now_ns);

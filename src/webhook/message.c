@@ -1,6 +1,5 @@
 /* message.c - the request of one attempt; see dispatch.h. */
 #include "base/buf.h"
-#include "secret/vault.h"
 #include "webhook/dispatch.h"
 #include "webhook/sign.h"
 
@@ -18,11 +17,10 @@ static char *message_line(struct dispatch_message *out, unsigned *n)
 	return line;
 }
 
-int dispatch_message_make(struct dispatch_message *out, struct vault *v,
-			  const struct store_webhook *w, const struct store_delivery *d,
-			  int64_t now_ns, struct err *e)
+void dispatch_message_make(struct dispatch_message *out, const char *secret,
+			   const struct store_webhook *w, const struct store_delivery *d,
+			   int64_t now_ns)
 {
-	auto_secret struct buf secret = { 0 };
 	char signature[WEBHOOK_SIGNATURE];
 	unsigned n = 0;
 
@@ -31,22 +29,19 @@ int dispatch_message_make(struct dispatch_message *out, struct vault *v,
 						 .body = d->body,
 						 .body_len = strlen(d->body),
 						 .timeout_ms = WEBHOOK_TIMEOUT_MS } };
-	if (vault_unseal(v, w->id, w->sealed, w->sealed_n, &secret, e) < 0)
-		return err_in(e, "secret of the webhook");
 	buf_space(&out->lines, (size_t)LINES * LINE);
 	snprintf(message_line(out, &n), LINE, "Content-Type: application/json");
 	snprintf(message_line(out, &n), LINE, "Atoll-Delivery: %s.%lld", w->id, (long long)d->seq);
-	webhook_sign(signature, buf_str(&secret), now_ns / 1000000000, d->body);
+	webhook_sign(signature, secret, now_ns / 1000000000, d->body);
 	snprintf(message_line(out, &n), LINE, "Atoll-Signature: %s", signature);
 	if (strcmp(w->format, "e2b") != 0)
-		return 0;
+		return;
 	snprintf(message_line(out, &n), LINE, "e2b-webhook-id: %s", w->id);
 	snprintf(message_line(out, &n), LINE, "e2b-delivery-id: %s.%lld.%u", w->id,
 		 (long long)d->seq, d->attempts + 1);
 	snprintf(message_line(out, &n), LINE, "e2b-signature-version: v1");
-	webhook_sign_e2b(signature, buf_str(&secret), d->body);
+	webhook_sign_e2b(signature, secret, d->body);
 	snprintf(message_line(out, &n), LINE, "e2b-signature: %s", signature);
-	return 0;
 }
 
 void dispatch_message_fini(struct dispatch_message *m)

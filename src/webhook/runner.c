@@ -45,9 +45,14 @@ static void runner_soon(struct webhook_runner *r, uint64_t ms)
 	r->gathering = 1;
 }
 
-static void runner_finished(void *ctx)
+static void runner_finished(void *ctx, int at_once)
 {
-	runner_soon(ctx, 0);
+	struct webhook_runner *r = ctx;
+
+	if (at_once)
+		runner_soon(r, 0);
+	else if (!r->gathering)
+		runner_soon(r, GATHER_MS);
 }
 
 static json_t *runner_e2b(void *ctx, const struct store_event *ev)
@@ -142,6 +147,8 @@ void webhook_runner_stop(struct webhook_runner *r)
 {
 	timer_clear(&r->work);
 	timer_clear(&r->reload);
+	if (r->dispatch)
+		dispatch_save(r->dispatch);
 	dispatch_free(r->dispatch);
 	r->dispatch = NULL;
 }
@@ -150,4 +157,9 @@ void webhook_runner_changed(struct webhook_runner *r)
 {
 	if (r->dispatch)
 		timer_set(&r->reload, 0);
+}
+
+int webhook_runner_settle(struct webhook_runner *r, const char *webhook, struct err *e)
+{
+	return r->dispatch ? dispatch_settle(r->dispatch, webhook, e) : 0;
 }

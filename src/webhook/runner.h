@@ -15,3 +15,5 @@ void webhook_runner_start(struct webhook_runner *r); /* the server serves */
 void webhook_runner_stop(struct webhook_runner *r);  /* another server delivers from now on */
 void webhook_runner_changed(
 	struct webhook_runner *r); /* a subscription or a delivery was changed */
+/* Stores what waits in memory for this webhook, before it is disabled. */
+must_check int webhook_runner_settle(struct webhook_runner *r, const char *webhook, struct err *e);

@@ -149,9 +149,10 @@ static void world_cancel(void *ctx, struct outbound_request *r)
 			w.pending[i] = w.pending[--w.npending];
 }
 
-static void world_finished(void *ctx)
+static void world_finished(void *ctx, int at_once)
 {
 	(void)ctx;
+	(void)at_once;
 }
 
 static void world_dispatch(void)
@@ -514,4 +515,119 @@ TEST(a_team_has_a_bounded_number_of_webhooks)
 	CHECK(store_webhook_add(s, &hook, 5, &err) < 0);
 	CHECK_INT(err.kind, ERR_CONFLICT);
 	vault_close(&w.vault);
+}
+
+/* ---- without the store ---- */
+
+static uint64_t world_waiting(void)
+{
+	uint64_t waiting, failed;
+	struct err e;
+
+	return store_delivery_count(w.store, "hook", &waiting, &failed, &e) < 0 ? UINT64_MAX
+										: waiting;
+}
+
+static int64_t world_seq(void)
+{
+	struct store_webhook hook = { .seq = -1 };
+	int64_t seq;
+	struct err e;
+
+	(void)!store_webhook_find(w.store, "red", "hook", &hook, &e);
+	seq = hook.seq;
+	store_webhook_fini(&hook);
+	return seq;
+}
+
+TEST(a_receiver_that_works_costs_no_row)
+{
+	struct store_webhook hook = { 0 };
+	char box[8];
+
+	STORE(s, dir);
+	world_open(dir, s);
+	world_subscribe("hook", "[\"*\"]");
+	world_dispatch();
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(box, sizeof(box), "b%u", i % 90);
+		world_event(box, "box.changed");
+	}
+	world_pass(SECOND / 2);
+	CHECK_INT(world_waiting(), 0);
+	world_pass(SECOND);
+	CHECK_INT(w.narrived, 1000);
+	CHECK(world_is_ordered(0));
+	CHECK_INT(world_seq(), 1000);
+	CHECK_OK(store_webhook_find(s, "red", "hook", &hook, &err));
+	CHECK_INT(hook.delivered, 1000);
+	store_webhook_fini(&hook);
+	world_close();
+}
+
+TEST(an_event_follows_when_the_arrival_of_the_one_before_is_stored)
+{
+	STORE(s, dir);
+	world_open(dir, s);
+	world_subscribe("hook", "[\"*\"]");
+	world_dispatch();
+	world_event("a", "box.created");
+	world_event("a", "box.ended");
+	dispatch_work(w.dispatch);
+	CHECK_INT(w.npending, 1);
+	world_answer(0);
+	CHECK_INT(w.npending, 0); /* a server that is killed here repeats number 1 */
+	CHECK_INT(world_seq(), 0);
+	dispatch_work(w.dispatch);
+	CHECK_INT(world_seq(), 1);
+	CHECK_INT(w.npending, 1);
+	CHECK_INT(w.pending[0].seq, 2);
+	world_close();
+}
+
+TEST(a_receiver_that_hangs_leaves_events_to_the_store)
+{
+	STORE(s, dir);
+	world_open(dir, s);
+	world_subscribe("hook", "[\"*\"]");
+	world_dispatch();
+	world_event("a", "box.created");
+	world_event("a", "box.ended");
+	world_event("b", "box.created");
+	dispatch_work(w.dispatch);
+	CHECK_INT(w.npending, 2);
+	CHECK_INT(world_waiting(), 0);
+	w.now += 2 * SECOND;
+	dispatch_work(w.dispatch);
+	CHECK_INT(world_waiting(), 3);
+	CHECK_INT(w.npending, 2);
+	world_pass(SECOND);
+	CHECK_INT(w.narrived, 3);
+	CHECK_INT(world_waiting(), 0);
+	/* It works again. */
+	world_event("a", "box.other");
+	dispatch_work(w.dispatch);
+	CHECK_INT(w.npending, 1);
+	CHECK_INT(world_waiting(), 0);
+	world_pass(SECOND);
+	CHECK_INT(w.narrived, 4);
+	CHECK(world_is_ordered(0));
+	world_close();
+}
+
+TEST(what_waits_in_memory_is_stored_before_a_webhook_is_disabled)
+{
+	STORE(s, dir);
+	world_open(dir, s);
+	world_subscribe("hook", "[\"*\"]");
+	world_dispatch();
+	world_event("a", "box.created");
+	world_event("a", "box.ended");
+	dispatch_work(w.dispatch);
+	CHECK_OK(dispatch_settle(w.dispatch, "hook", &err));
+	CHECK_OK(dispatch_settle(w.dispatch, "unknown", &err));
+	CHECK_INT(world_waiting(), 2);
+	world_pass(SECOND);
+	CHECK_INT(w.narrived, 2);
+	world_close();
 }
