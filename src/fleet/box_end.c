@@ -45,17 +45,15 @@ void box_take_cause(struct box *b, const char *name)
  * server has finished the end. */
 static int is_buried(struct box *b)
 {
-	struct store_box row = { 0 };
+	char cause[STORE_WORD + 1];
 	struct err e;
 	int gone;
 
 	if (b->because != CAUSE_EXIT)
 		return 0; /* the cause is known here, and end_bury() determines the rest */
-	if (store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
+	if (store_box_end_of(b->fleet->store, b->row.id, cause, &gone, &e) < 0)
 		return 0;
-	box_take_cause(b, row.cause);
-	gone = row.state == STORE_BOX_DELETED;
-	store_box_fini(&row);
+	box_take_cause(b, cause);
 	return gone;
 }
 

@@ -14,14 +14,21 @@ int run_end_write(struct fleet *f, struct store_run *row, const json_t *record,
 		  const struct run_facts *facts, struct err *e)
 {
 	const struct fleet_receipts *to = &f->receipts;
+	int began, rc;
 
 	row->receipt = 0;
 	if (!to->next || !strcmp(row->tag, STORE_RUN_HELPER))
 		return store_run_end(f->store, row, e);
-	if (store_begin(f->store, e) < 0)
+	began = store_join(f->store, e);
+	if (began < 0)
 		return -1;
-	if (to->next(to->ctx, &row->receipt, e) < 0 || store_run_end(f->store, row, e) < 0 ||
-	    to->add(to->ctx, row, record, facts, e) < 0)
-		return store_rollback(f->store);
-	return store_commit(f->store, e);
+	rc = to->next(to->ctx, &row->receipt, e);
+	if (rc == 0)
+		rc = store_run_end(f->store, row, e);
+	if (rc == 0) {
+		rc = to->add(to->ctx, row, record, facts, e);
+		if (rc < 0)
+			store_doom(f->store, e); /* an end without a receipt is not committed */
+	}
+	return store_leave(f->store, began, rc, e);
 }

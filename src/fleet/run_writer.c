@@ -232,7 +232,7 @@ void run_writer_flush(struct run_writer *l)
 	struct store *s = l->fleet->store;
 	struct run_writer_day day;
 	struct err e;
-	int grouped;
+	int began;
 
 	if (!x)
 		return;
@@ -242,7 +242,7 @@ void run_writer_flush(struct run_writer *l)
 	l->last = &l->first;
 	l->n = 0;
 	timer_clear(&l->timer);
-	grouped = store_begin(s, &e) == 0;
+	began = store_join(s, &e);
 	for (; x; x = next) {
 		next = x->next;
 		write_line(l->fleet, x, &day);
@@ -252,7 +252,7 @@ void run_writer_flush(struct run_writer *l)
 		free(x);
 	}
 	write_day(l->fleet, &day);
-	if (grouped && store_commit(s, &e) < 0)
+	if (began >= 0 && store_leave(s, began, 0, &e) < 0)
 		run_writer_forget_charges(l->fleet);
 }
 

@@ -299,6 +299,19 @@ int store_box_get(struct store *s, const char *id, struct store_box *out, struct
 	return one_box(&q, id, out, e);
 }
 
+int store_box_end_of(struct store *s, const char *id, char out_cause[STORE_WORD + 1],
+		     int *out_deleted, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT cause, state = 'gone' FROM boxes WHERE id = ?");
+
+	sql_text(&q, id);
+	if (sql_one(&q, "box", id, e) < 0)
+		return -1;
+	sql_get_text(&q, out_cause, STORE_WORD + 1);
+	*out_deleted = sql_get_i64(&q) != 0;
+	return 0;
+}
+
 int store_box_by_name(struct store *s, const char *team, const char *name, struct store_box *out,
 		      struct err *e)
 {

@@ -89,6 +89,9 @@ must_check int store_box_bury(struct store *s, const char *id, const char *cause
 must_check int store_box_set_times(struct store *s, const char *id, int64_t ends_ns,
 				   int64_t idle_since_ns, int64_t kept_until_ns, struct err *e);
 
+/* What is written about its end: the cause, "" if none, and whether it is deleted. */
+must_check int store_box_end_of(struct store *s, const char *id, char out_cause[STORE_WORD + 1],
+				int *out_deleted, struct err *e);
 /* Gone ones too. */
 must_check int store_box_get(struct store *s, const char *id, struct store_box *out, struct err *e);
 /* The deleted box with this id, or the newest with this name among the team's last

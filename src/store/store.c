@@ -162,6 +162,8 @@ int store_open_within(struct store **out, const char *dir, unsigned timeout_ms, 
 		return err_set(e, ERR_INVALID, "the name of the state folder is too long");
 	if (make_file(dir, path, e) < 0)
 		return -1;
+	/* Counts of SQLite's memory, which nothing reads, would take a lock for each allocation. */
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		abort();
@@ -262,4 +264,28 @@ int store_commit(struct store *s, struct err *e)
 		return store_rollback(s); /* a COMMIT that failed leaves the transaction open */
 	s->depth--;
 	return 0;
+}
+
+int store_join(struct store *s, struct err *e)
+{
+	if (s->depth && s->doom.kind == ERR_NONE)
+		return 0;
+	return store_begin(s, e) < 0 ? -1 : 1;
+}
+
+int store_leave(struct store *s, int began, int rc, struct err *e)
+{
+	if (began)
+		return rc < 0 ? store_rollback(s) : store_commit(s, e);
+	if (rc == 0 && s->doom.kind != ERR_NONE) {
+		*e = s->doom;
+		return -1;
+	}
+	return rc;
+}
+
+void store_doom(struct store *s, const struct err *e)
+{
+	if (s->depth && s->doom.kind == ERR_NONE)
+		s->doom = *e;
 }

@@ -61,6 +61,12 @@ void store_close(struct store *s); /* rolls back an open group; allowed on NULL 
 must_check int store_begin(struct store *s, struct err *e);
 must_check int store_commit(struct store *s, struct err *e);
 int store_rollback(struct store *s); /* returns -1 */
+/* The same for writes that fail for ERR_SYS only: in an open group they need no savepoint, because all of the group is
+ * rolled back then. store_leave() gets what store_join() returned, and -1 as rc if a write failed. */
+must_check int store_join(struct store *s, struct err *e);
+must_check int store_leave(struct store *s, int began, int rc, struct err *e);
+/* From here on the open group can only be rolled back; nothing without a group. */
+void store_doom(struct store *s, const struct err *e);
 
 /* Failures of the disk or the file (ERR_SYS) in this process so far, all stores together. */
 uint64_t store_errors(void);

@@ -1,6 +1,7 @@
 /* usage.c - see usage.h. */
 #include "store/usage.h"
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "store/sql.h"
 
 #include <assert.h>
@@ -145,16 +146,33 @@ int store_usage_charge_subject(struct store *s, const struct store_charge *c, st
 	return sql_run(&q, e);
 }
 
+/* Before the first write: then only the disk can make the next ones fail. */
+static int usage_check(const struct store_charge *c, struct err *e)
+{
+	const char *const texts[] = { c->team,     c->key,     c->tag,
+				      c->template, c->runtime, c->use.currency };
+
+	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
+		if (!utf8_valid(texts[i], strlen(texts[i])))
+			return err_set(e, ERR_INVALID, "a charge with text that is not UTF-8");
+	return 0;
+}
+
 int store_usage_charge_day(struct store *s, const struct store_charge *c, struct err *e)
 {
-	if (store_begin(s, e) < 0)
+	int began, rc = 0;
+
+	if (usage_check(c, e) < 0)
+		return -1;
+	began = store_join(s, e);
+	if (began < 0)
 		return -1;
 	if (usage_add(s, c, USAGE_KEY, c->key, e) < 0 ||
 	    usage_add(s, c, USAGE_TAG, c->tag, e) < 0 ||
 	    usage_add(s, c, USAGE_TEMPLATE, c->template, e) < 0 ||
 	    usage_add(s, c, USAGE_RUNTIME, c->runtime, e) < 0)
-		return store_rollback(s);
-	return store_commit(s, e);
+		rc = -1;
+	return store_leave(s, began, rc, e);
 }
 
 int store_usage_charge(struct store *s, const struct store_charge *c, struct err *e)

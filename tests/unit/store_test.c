@@ -771,3 +771,42 @@ TEST(a_database_of_an_older_version_gets_auto_vacuum)
 	CHECK_OK(store_open(&s, dir, &err));
 	CHECK_INT(history_count(s, "PRAGMA auto_vacuum"), 2);
 }
+
+static int put_team(struct store *s, const char *name)
+{
+	struct store_team team = { 0 };
+	struct err e;
+
+	snprintf(team.name, sizeof(team.name), "%s", name);
+	return store_team_put(s, &team, &e);
+}
+
+TEST(writes_join_an_open_group)
+{
+	struct err why = { .kind = ERR_INVALID };
+	int began;
+
+	STORE(s, dir);
+	began = store_join(s, &err); /* there is none: it begins one */
+	CHECK_INT(began, 1);
+	CHECK_INT(put_team(s, "one"), 0);
+	CHECK_OK(store_leave(s, began, 0, &err));
+	CHECK_INT(history_count(s, "SELECT count(*) FROM teams WHERE name = 'one'"), 1);
+	CHECK_OK(store_begin(s, &err));
+	began = store_join(s, &err);
+	CHECK_INT(began, 0);
+	CHECK_INT(put_team(s, "two"), 0);
+	CHECK_OK(store_leave(s, began, 0, &err));
+	store_rollback(s); /* of both */
+	CHECK_INT(history_count(s, "SELECT count(*) FROM teams WHERE name = 'two'"), 0);
+	/* A group of which a part is missing cannot be committed. */
+	CHECK_OK(store_begin(s, &err));
+	CHECK_INT(put_team(s, "three"), 0);
+	began = store_join(s, &err);
+	store_doom(s, &why);
+	CHECK(store_leave(s, began, 0, &err) < 0);
+	CHECK(store_commit(s, &err) < 0);
+	CHECK_INT(history_count(s, "SELECT count(*) FROM teams WHERE name = 'three'"), 0);
+	store_doom(s, &why); /* without a group */
+	CHECK_INT(put_team(s, "four"), 0);
+}
