@@ -1,4 +1,4 @@
-# roots.sh - fresh roots of Debian for check-clean and check-deb. Sourced after lib.sh.
+# roots.sh - fresh roots of Debian and Ubuntu for check-clean and check-deb. Sourced after lib.sh.
 # shellcheck shell=sh
 
 # The first archive of this host that is Debian's own.
@@ -8,7 +8,7 @@ host_mirror() {
 }
 
 # make_root SUITE FOLDER: a minimal Debian, with the archive, the proxy and the certificates of this host. Left alone where
-# one is already. MIRROR and KEYRING name another archive than the one that this host's apt uses.
+# one is already. MIRROR and KEYRING name another archive than the one that this host's apt uses; Ubuntu's needs both.
 make_root() {
 	[ ! -x "$2/bin/sh" ] || return 0
 	have_command debootstrap || die "debootstrap is missing: apt-get install debootstrap"
@@ -16,7 +16,10 @@ make_root() {
 	[ "$mirror" ] || die "no archive of Debian in /etc/apt: set MIRROR"
 	say "debootstrap of $1 in $2"
 	log=$(mktemp)
-	debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$1" "$2" "$mirror" >"$log" 2>&1 || {
+	parts=main script=
+	case $mirror in */ubuntu | */ubuntu/) parts=main,universe script=gutsy ;; esac # every Ubuntu since has that script
+	# shellcheck disable=SC2086 # no script is no argument
+	debootstrap --variant=minbase --components=$parts ${KEYRING:+--keyring="$KEYRING"} "$1" "$2" "$mirror" $script >"$log" 2>&1 || {
 		tail -n 5 "$log" >&2
 		die "debootstrap failed; all of it: $log"
 	}
