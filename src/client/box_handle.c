@@ -56,6 +56,7 @@ int boxh_create(struct keeper_sync *k, struct box_handle *b, const struct wire_c
 
 	b->init = -1;
 	ask.head.type = WIRE_CREATE;
+	keeper_test_tier(&ask);
 	if (link_ask(k, &ask, sizeof(ask), &a, e) < 0)
 		return err_in(e, "create a box");
 	return boxh_arrived(b, a.fd, e);
@@ -288,6 +289,10 @@ int boxh_once(struct keeper_sync *k, const struct wire_create *want, const struc
 	int made;
 
 	create.head.type = WIRE_CREATE;
+	keeper_test_tier(&create);
+	/* An older keeper would start the program in a box of another tier. */
+	if (wire_tier_of(create.head.flags))
+		return one_by_one(k, want, cmd, out, out_gone, e);
 	create.head.flags |= WIRE_CREATE_AWAIT | (out_gone ? WIRE_CREATE_FIGURES : 0);
 	last.flags |= WIRE_START_ONE_SHOT;
 	last.credit = UINT64_MAX;

@@ -29,6 +29,12 @@ must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struc
 must_check int keeper_sync_boxes(struct keeper_sync *k, const char *after, struct wire_box *out,
 				 unsigned max, struct err *e);
 
+/* An older keeper ignores the tier of a CREATE. Rejects a box of another tier; the caller kills it. */
+must_check int keeper_check_tier(const struct wire_create *asked, const struct wire_box *got,
+				 struct err *e);
+/* Test builds: the tier that ATOLL_TIER names, in a CREATE that has none. */
+void keeper_test_tier(struct wire_create *ask);
+
 struct box_handle {
 	struct wire_box about;
 	int init; /* connection to its init */

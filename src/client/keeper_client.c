@@ -35,12 +35,34 @@ static struct keeper_call *keeper_take(struct keeper_client *o, uint32_t ref)
 	return NULL;
 }
 
-static void keeper_answer(struct keeper_call *a, const struct frame *f, size_t len, int *fd)
+/* Of a CREATE: the box must have the requested tier. */
+static int keeper_check_box(struct keeper_client *o, const struct keeper_call *a,
+			    const struct frame *f, struct err *e)
+{
+	const struct wire_create *asked = (const struct wire_create *)a->bytes;
+	const struct wire_box *box = (const struct wire_box *)f;
+
+	if (asked->head.type != WIRE_CREATE || f->type != WIRE_BOX ||
+	    keeper_check_tier(asked, box, e) == 0)
+		return 0;
+	keeper_client_cancel(o, keeper_client_request_box(o, WIRE_KILL, 0, box->id, WIRE_DESTROYED,
+							  NULL, NULL));
+	return -1;
+}
+
+static void keeper_answer(struct keeper_client *o, struct keeper_call *a, const struct frame *f,
+			  size_t len, int *fd)
 {
 	struct err e;
+	int other = keeper_check_box(o, a, f, &e) < 0;
 
 	if (!a->done)
 		return;
+	if (other) {
+		own_close_fd(fd);
+		a->done(a->ctx, NULL, 0, fd, &e);
+		return;
+	}
 	if (f->type == a->want) {
 		a->done(a->ctx, f, len, fd, NULL);
 		return;
@@ -59,7 +81,7 @@ static void on_frame(struct frame_conn *p, const struct frame *f, size_t len, in
 
 	if (!a)
 		return;
-	keeper_answer(a, f, len, fd);
+	keeper_answer(o, a, f, len, fd);
 	free(a);
 }
 
@@ -168,6 +190,8 @@ struct keeper_call *keeper_client_request_fd(struct keeper_client *o, const void
 	head = (struct frame *)a->bytes;
 	head->version = WIRE_VERSION;
 	head->ref = a->ref;
+	if (head->type == WIRE_CREATE)
+		keeper_test_tier((struct wire_create *)a->bytes);
 	*o->last = a;
 	o->last = &a->next;
 	o->waiting++;

@@ -60,6 +60,36 @@ int wire_error_read(const struct wire_error *said, struct err *e)
 	return -1;
 }
 
+int keeper_check_tier(const struct wire_create *asked, const struct wire_box *got, struct err *e)
+{
+	unsigned want = wire_tier_of(asked->head.flags);
+
+	if (got->tier == want)
+		return 0;
+	return err_set(e, ERR_DENIED,
+		       "the keeper made a box of isolation tier %u instead of %u: it is older than "
+		       "this program; stop it, and repeat the request",
+		       got->tier, want);
+}
+
+void keeper_test_tier(struct wire_create *ask)
+{
+#ifdef ATOLL_TEST
+	static const char *const names[WIRE_TIER_COUNT] = { "container", "plain", "process",
+							    "gvisor", "microvm" };
+	const char *set = getenv("ATOLL_TIER");
+
+	/* Builds of templates read the writable layer of their box from outside. */
+	if (!set || ask->head.flags & (WIRE_CREATE_TIER | WIRE_CREATE_HOST_WRITABLE))
+		return;
+	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+		if (strcmp(set, names[i]) == 0)
+			ask->head.flags |= wire_tier_flags(i);
+#else
+	(void)ask;
+#endif
+}
+
 /* Receives one frame and its first descriptor; closes the others. */
 static int keeper_receive(struct keeper_sync *k, void *buf, int *out_fd, struct err *e)
 {
@@ -130,7 +160,8 @@ static int ask_once(struct keeper_sync *k, void *ask, size_t ask_len, struct ans
 /* Every request may be repeated. A box that the old keeper was creating for this client was never
  * claimed, so it ended with that keeper. Tries more than once, because a killed keeper still
  * accepts connections until its children have noticed. */
-int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
+static int ask_repeatedly(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
+			  struct err *e)
 {
 	for (int tries = 0; ask_once(k, ask, ask_len, a, e) < 0; tries++) {
 		if ((e->sys != EPIPE && e->sys != ECONNRESET) || tries == ASK_AGAIN)
@@ -141,6 +172,24 @@ int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a,
 			return -1;
 	}
 	return 0;
+}
+
+int link_ask(struct keeper_sync *k, void *ask, size_t ask_len, struct answer *a, struct err *e)
+{
+	const struct frame *head = ask;
+	const struct wire_box *box = a->to;
+	struct wire_id kill = { .head = sock_head(WIRE_KILL, 0) };
+	struct err ignored;
+
+	if (ask_repeatedly(k, ask, ask_len, a, e) < 0)
+		return -1;
+	if (head->type != WIRE_CREATE || keeper_check_tier(ask, box, e) == 0)
+		return 0;
+	kill.head.ref = k->next_ref++;
+	memcpy(kill.id, box->id, sizeof(kill.id));
+	(void)!sock_send(k->fd, &kill, sizeof(kill), NULL, 0, NULL, 0, &ignored);
+	own_close_fd(&a->fd);
+	return -1;
 }
 
 int keeper_sync_greet(struct keeper_sync *k, struct wire_info *out, struct err *e)

@@ -14,6 +14,7 @@
 #include "jail/seccomp.h"
 #include "keeper/template.h"
 #include "daemon/commands.h"
+#include "tier/tier.h"
 #include "zygote/confine_steps.h"
 
 #include <jansson.h>
@@ -57,10 +58,28 @@ static void policy_layers(struct policy_page *p)
 			   jail_features[i].why);
 }
 
+/* The tiers to which a step applies; empty: to all that are boxes of the launch table. */
+static const char *policy_tiers(unsigned tiers, char out[64])
+{
+	unsigned all = 0;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < jail_nsteps; i++)
+		all |= jail_step_rows[i].tiers;
+	out[0] = 0;
+	for (unsigned i = 0; tiers != all && i < WIRE_TIER_COUNT; i++)
+		if (tiers & 1u << i && tier_find(i))
+			n += (size_t)snprintf(out + n, 64 - n, "%s%s", n ? " " : "", tier_name(i));
+	return out;
+}
+
 static void policy_steps(struct policy_page *p)
 {
+	char tiers[64];
+
 	for (unsigned i = 0; i < jail_nsteps; i++)
-		policy_row(p, jail_step_rows[i].name, NULL, jail_step_rows[i].why);
+		policy_row(p, jail_step_rows[i].name, policy_tiers(jail_step_rows[i].tiers, tiers),
+			   jail_step_rows[i].why);
 }
 
 static void exec_steps(struct policy_page *p)
@@ -179,7 +198,7 @@ static const struct section {
 	void (*rows)(struct policy_page *p);
 } sections[] = {
 	{ "layers", "isolation features; no box starts without the mandatory ones", policy_layers },
-	{ "steps", "steps of the launcher in the box before init runs, in this order", policy_steps },
+	{ "steps", "steps of the launcher in the box before init runs, in this order; with the tiers, if not for all", policy_steps },
 	{ "exec", "steps of init in a child before the program runs, in this order", exec_steps },
 	{ "seal", "steps of a warm interpreter after the fork into the box, before it receives a program", seal_steps },
 	{ "mounts", "mounts of a box", policy_mounts },

@@ -86,6 +86,9 @@ int cgroup_is_clean(const struct cgroups *cs, const struct cgroup_counts *n);
 int cgroup_is_empty(const struct cgroups *cs, const char *id); /* v1 */
 /* SIGKILL to every process found in it, frozen ones too. Returns how many were seen. */
 int cgroup_kill(const struct cgroups *cs, const char *id);
+/* Calls each for every process in it, and returns the sum of its results. */
+int cgroup_each_process(const struct cgroups *cs, const char *id, int (*each)(int pid, void *arg),
+			void *arg);
 /* Calls each for every cgroup below the parent. */
 void cgroups_each(const struct cgroups *cs, void (*each)(const char *id, void *arg), void *arg);
 /* rmdir. 0 when nothing is left (also if there never was one); -1 with EBUSY: try again. */

@@ -37,6 +37,15 @@ static int each_listed(int dir, const char *id, int (*each)(int pid, void *arg),
 	return seen;
 }
 
+int cgroup_each_process(const struct cgroups *cs, const char *id, int (*each)(int pid, void *arg),
+			void *arg)
+{
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		if (cs->dir[i] >= 0)
+			return each_listed(cs->dir[i], id, each, arg);
+	return 0;
+}
+
 static int end_one(int pid, void *arg)
 {
 	(void)arg;

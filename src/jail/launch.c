@@ -97,6 +97,8 @@ static unsigned first_unneeded_fd(const struct launch_ctx *b)
 		raise_to(&first, sp->volumes[i].mount);
 	for (unsigned i = 0; i < sp->nlowers; i++)
 		raise_to(&first, sp->lowers[i].mount);
+	for (unsigned i = 0; sp->engine && i < sp->engine->nfds; i++)
+		raise_to(&first, sp->engine->fds[i]);
 	raise_to(&first, sp->disk);
 	raise_to(&first, sp->init_exe);
 	raise_to(&first, sp->keeper_conn);
@@ -206,39 +208,43 @@ static int second_wall(struct launch_ctx *b, struct err *e)
 	return landlock_apply(b->sp->landlock_abi, b->upper, !b->sp->warm, e);
 }
 
-/* 0-2 null, 3 first connection, 4 listener, 5 the writable layer, 6 the boot id, 7 init's image
- * (closed by exec). */
-enum { IMAGE_FD = 7 };
+/* 0-2 null, 3 first connection, 4 listener, 5 the writable layer, 6 the boot id, 7 the image that
+ * is executed (closed by exec), from 8 on those of an engine. */
+enum { IMAGE_FD = JAIL_ENGINE_FD - 1 };
 
 /* A source that has one of the target numbers itself would be overwritten. */
-static int out_of_the_way(int fd)
+static int out_of_the_way(int fd, unsigned ntargets)
 {
-	return fd > IMAGE_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, IMAGE_FD + 1);
+	return fd >= (int)ntargets ? fd : fcntl(fd, F_DUPFD_CLOEXEC, (int)ntargets);
 }
 
 static int launch_descriptors(struct launch_ctx *b, struct err *e)
 {
+	const struct jail_engine *engine = b->sp->engine;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int from[] = { null,
-		       null,
-		       null,
-		       b->sp->keeper_conn,
-		       b->sp->listener,
-		       b->upper,
-		       b->boot < 0 ? null : b->boot,
-		       b->sp->init_exe };
+	int from[JAIL_ENGINE_FD + JAIL_ENGINE_FDS] = { null,
+						       null,
+						       null,
+						       b->sp->keeper_conn,
+						       b->sp->listener,
+						       b->upper,
+						       b->boot < 0 ? null : b->boot,
+						       b->sp->init_exe };
+	unsigned n = JAIL_ENGINE_FD;
 
 	if (null < 0)
 		return err_sys(e, "open /dev/null");
-	for (unsigned i = 0; i < ARRAY_LEN(from); i++) {
-		from[i] = out_of_the_way(from[i]);
+	for (unsigned i = 0; engine && i < engine->nfds; i++)
+		from[n++] = engine->fds[i];
+	for (unsigned i = 0; i < n; i++) {
+		from[i] = out_of_the_way(from[i], n);
 		if (from[i] < 0)
 			return err_sys(e, "hold descriptor for %u", i);
 	}
-	for (unsigned i = 0; i < ARRAY_LEN(from); i++)
+	for (unsigned i = 0; i < n; i++)
 		if (dup3(from[i], (int)i, i == IMAGE_FD ? O_CLOEXEC : 0) < 0)
 			return err_sys(e, "place descriptor %u", i);
-	if (syscall(SYS_close_range, IMAGE_FD + 1, ~0U, 0) < 0)
+	if (syscall(SYS_close_range, n, ~0U, 0) < 0)
 		return err_sys(e, "close the rest");
 	return 0;
 }
@@ -260,67 +266,82 @@ static int load_filter(struct launch_ctx *b, struct err *e)
 	return seccomp_apply(b->sp->filter, e);
 }
 
+static int load_engine_filter(struct launch_ctx *b, struct err *e)
+{
+	return seccomp_apply(b->sp->engine->filter ? b->sp->engine->filter : b->sp->filter, e);
+}
+
+/* Tiers of a row. An outer box has every row of a container, or a row in its place. */
+enum {
+	INITS = JAIL_CONTAINER | JAIL_PLAIN, /* init and its programs run in the box itself */
+	ENGINES = JAIL_GVISOR | JAIL_MICROVM,
+	BOXES = INITS | ENGINES,
+};
+
 static const struct launch_step {
 	/* clang-format off */
 	struct jail_step_row row;
 	int (*run)(struct launch_ctx *b, struct err *e);
 	uint64_t layer; /* run only if this feature is requested; 0: always */
 } inside[] = {
-#define ROW(n, w) { n, w }
+#define ROW(n, w, t) { n, w, t }
 	/* Until now the table is shared with the keeper: an open() would add to it. */
-	{ ROW("own descriptors", "the child has its own table before it opens a file"), own_table, 0 },
-	{ ROW("own cgroups", "every limit applies from the first moment"), own_cgroups, 0 },
-	{ ROW("cgroup view", "the box's own cgroup is the root it sees"), own_cgroup_view,
+	{ ROW("own descriptors", "the child has its own table before it opens a file", BOXES), own_table, 0 },
+	{ ROW("own cgroups", "every limit applies from the first moment", BOXES), own_cgroups, 0 },
+	{ ROW("cgroup view", "the box's own cgroup is the root it sees", BOXES), own_cgroup_view,
 	  FEATURE_BIT(FEATURE_CGROUP_NS) },
-	{ ROW("working folder", "the keeper's folder and mask are not inherited"), no_folder, 0 },
-	{ ROW("keyring", "session keyrings are inherited and not namespaced"), user_new_keyring, 0 },
+	{ ROW("working folder", "the keeper's folder and mask are not inherited", BOXES), no_folder, 0 },
+	{ ROW("keyring", "session keyrings are inherited and not namespaced", BOXES), user_new_keyring, 0 },
 	/* Until the child becomes root of the new namespace its uid is unmapped: mkdir() returns
 	 * EOVERFLOW. */
-	{ ROW("box root", "root of the box's own user namespace, no host id"), user_become_root,
+	{ ROW("box root", "root of the box's own user namespace, no host id", BOXES), user_become_root,
 	  FEATURE_BIT(FEATURE_UIDRANGE) },
 	/* Before any mount, or the mounts below would appear on the host too. */
-	{ ROW("private mounts", "no mount event leaves or enters"), mnt_private, 0 },
-	{ ROW("host name", "the host's name is hidden"), host_name, FEATURE_BIT(FEATURE_UTS) },
-	{ ROW("loopback", "lo up, nothing else: no route, no neighbour"), net_loopback,
+	{ ROW("private mounts", "no mount event leaves or enters", BOXES), mnt_private, 0 },
+	{ ROW("host name", "the host's name is hidden", BOXES), host_name, FEATURE_BIT(FEATURE_UTS) },
+	{ ROW("loopback", "lo up, nothing else: no route, no neighbour", BOXES), net_loopback,
 	  FEATURE_BIT(FEATURE_NET) },
-	{ ROW("network unused", "one that is used again is verified clean: no earlier box left a trace in it"), net_unused,
+	{ ROW("network unused", "one that is used again is verified clean: no earlier box left a trace in it", BOXES), net_unused,
 	  FEATURE_BIT(FEATURE_NET) },
-	{ ROW("disk", "the box's writable bytes and files, bounded"), mnt_disk, 0 },
+	{ ROW("disk", "the box's writable bytes and files, bounded", BOXES), mnt_disk, 0 },
 	/* Uses the keeper's mount namespace, so before the switch to the box's own. */
-	{ ROW("root filesystem", "template below, the box's disk above"), mnt_root, 0 },
-	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets"), mnt_volumes, 0 },
-	{ ROW("programs", "the host's /usr, read-only, in a template build an overlay of it; none in a root of an image"), mnt_usr, 0 },
-	{ ROW("devices", "six nodes, own terminals, own shared memory"), mnt_dev, 0 },
-	{ ROW("no sysfs", "processor counts instead of the kernel's object tree"), mnt_sys, 0 },
-	{ ROW("processes", "a /proc of the box's own pid namespace"), mnt_proc, 0 },
+	{ ROW("root filesystem", "template below, the box's disk above", BOXES), mnt_root, 0 },
+	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets", BOXES), mnt_volumes, 0 },
+	{ ROW("programs", "the host's /usr, read-only, in a template build an overlay of it; none in a root of an image", BOXES), mnt_usr, 0 },
+	{ ROW("devices", "six nodes, own terminals, own shared memory", BOXES), mnt_dev, 0 },
+	{ ROW("no sysfs", "processor counts instead of the kernel's object tree", BOXES), mnt_sys, 0 },
+	{ ROW("processes", "a /proc of the box's own pid namespace", BOXES), mnt_proc, 0 },
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
-	{ ROW("namespace limits", "no nested namespaces, bounded inotify"), mnt_ns_limits,
+	{ ROW("namespace limits", "no nested namespaces, bounded inotify", INITS), mnt_ns_limits,
 	  FEATURE_BIT(FEATURE_USERNS) },
-	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written"), mnt_proc_readonly, 0 },
-	{ ROW("boot id", "the box's own, not the host's"), mnt_boot_id, 0 },
-	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces"), mnt_proc_masks, 0 },
-	{ ROW("root switch", "host paths end here"), mnt_switch, 0 },
-	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root"), mnt_verify,
+	{ ROW("engine namespace limits", "as many user namespaces as the engine makes itself, none more", ENGINES), mnt_engine_ns_limits,
+	  FEATURE_BIT(FEATURE_USERNS) },
+	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written", BOXES), mnt_proc_readonly, 0 },
+	{ ROW("boot id", "the box's own, not the host's", BOXES), mnt_boot_id, 0 },
+	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces", BOXES), mnt_proc_masks, 0 },
+	{ ROW("root switch", "host paths end here", BOXES), mnt_switch, 0 },
+	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root", BOXES), mnt_verify,
 	  0 },
-	{ ROW("no terminal", "no terminal of the host to write into"), no_terminal, 0 },
-	{ ROW("resource limits", "descriptors, cores, locked memory, queues"), resource_limits, 0 },
+	{ ROW("no terminal", "no terminal of the host to write into", BOXES), no_terminal, 0 },
+	{ ROW("resource limits", "descriptors, cores, locked memory, queues", BOXES), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
-	{ ROW("capability bounds", "what no process of the box can ever hold"), launch_bounds, 0 },
+	{ ROW("capability bounds", "what no process of the box can ever hold", BOXES), launch_bounds, 0 },
 	/* Groups, gid, uid, then read back: a failed drop must be noticed. */
-	{ ROW("identity", "init's own id, no supplementary groups"), user_become_init,
+	{ ROW("identity", "init's own id, no supplementary groups", BOXES), user_become_init,
 	  FEATURE_BIT(FEATURE_UIDRANGE) },
-	{ ROW("capabilities", "init keeps what starting programs takes"), launch_capabilities, 0 },
+	{ ROW("capabilities", "init keeps what starting programs takes", BOXES), launch_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
-	{ ROW("death signal", "ends with the keeper until init is executed"), death_signal, 0 },
+	{ ROW("death signal", "ends with the keeper until init is executed", BOXES), death_signal, 0 },
 	/* Without it, an unprivileged process may not load a filter at all. */
-	{ ROW("no new privileges", "no setuid program can undo any of this"), no_new_privs, 0 },
-	{ ROW("landlock", "a second barrier after the mounts"), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
-	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer and its boot id"), launch_descriptors, 0 },
-	{ ROW("signals", "nothing blocked or ignored"), own_signals, 0 },
+	{ ROW("no new privileges", "no setuid program can undo any of this", BOXES), no_new_privs, 0 },
+	{ ROW("landlock", "a second barrier after the mounts", INITS | JAIL_MICROVM), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
+	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer, its boot id and what an engine needs", BOXES), launch_descriptors, 0 },
+	{ ROW("signals", "nothing blocked or ignored", BOXES), own_signals, 0 },
 	/* Last: the filter applies to the child too, and the rows above need calls that it
 	 * forbids. */
-	{ ROW("system calls", "the allowlist; everything after inherits it"), load_filter, 0 },
+	{ ROW("system calls", "the allowlist; everything after inherits it", INITS), load_filter, 0 },
+	{ ROW("engine system calls", "the allowlist of the engine; everything after inherits it", ENGINES), load_engine_filter, 0 },
 #undef ROW
 	/* clang-format on */
 };
@@ -333,6 +354,11 @@ __attribute__((constructor)) static void fill_rows(void)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++)
 		step_rows[i] = inside[i].row;
+}
+
+static unsigned launch_tier(const struct spec *sp)
+{
+	return sp->engine ? sp->engine->tier : JAIL_CONTAINER;
 }
 
 static int left_out(const struct spec *sp, unsigned i)
@@ -364,7 +390,8 @@ static int run_rows(struct launch_ctx *b)
 	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
 		const struct launch_step *s = &inside[i];
 
-		if ((s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, i))
+		if (!(s->row.tiers & launch_tier(b->sp)) ||
+		    (s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, i))
 			continue;
 		if (s->run(b, &b->err) < 0)
 			return err_in(&b->err, "%s", s->row.name);
@@ -382,11 +409,26 @@ static int keeper_is_gone(const struct launch_launch *l)
 	return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&p, 1, 0) != 0;
 }
 
+/* init's own arguments; mux has the same, and the command line of its engine. */
+static void launch_argv(const struct spec *sp, const char *out[JAIL_ENGINE_ARGS + 5])
+{
+	const char *const *more = sp->engine ? sp->engine->argv : NULL;
+	unsigned n = 0;
+
+	out[n++] = sp->engine ? "mux" : "init";
+	out[n++] = "1000";
+	out[n++] = sp->allow_root ? "1" : "0";
+	if (more)
+		out[n++] = "--";
+	while (more && *more)
+		out[n++] = *more++;
+	out[n] = NULL;
+}
+
 static int child_main(void *arg)
 {
-	static char name[] = "init", user[] = "1000", yes[] = "1", no[] = "0";
 	struct launch_launch *l = arg;
-	char *argv[] = { name, user, l->ctx.sp->allow_root ? yes : no, NULL };
+	const char *argv[JAIL_ENGINE_ARGS + 5];
 	char *env[] = { NULL };
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
 
@@ -398,6 +440,7 @@ static int child_main(void *arg)
 			return 1;
 	if (l->go != 1 || run_rows(&l->ctx) < 0)
 		return 1;
+	launch_argv(l->ctx.sp, argv);
 	/* From here on the end of its first connection means to init that no client wants this box.
 	 * The signal could not mean that: a keeper that exits after it has handed the box out, and
 	 * before init was scheduled for the first time, would end a box that its client already
@@ -674,6 +717,19 @@ static int launch_launch(struct launch_launch *l, struct err *e)
 	return ready;
 }
 
+static int launch_engine_fits(const struct jail_engine *engine, struct err *e)
+{
+	unsigned n = 0;
+
+	while (engine->argv && engine->argv[n] && n <= JAIL_ENGINE_ARGS)
+		n++;
+	if (n > JAIL_ENGINE_ARGS || engine->nfds > JAIL_ENGINE_FDS)
+		return err_set(e, ERR_INVALID,
+			       "an engine may have %d arguments and %d descriptors, not %u and %u",
+			       JAIL_ENGINE_ARGS, JAIL_ENGINE_FDS, n, engine->nfds);
+	return 0;
+}
+
 int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 {
 	static _Thread_local struct launch_launch
@@ -684,6 +740,8 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 	if (sp->without)
 		return err_set(e, ERR_INVALID, "rows can be left out in test builds only");
 #endif
+	if (sp->engine && launch_engine_fits(sp->engine, e) < 0)
+		return -1;
 	if (!l) {
 		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			 0);

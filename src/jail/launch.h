@@ -109,6 +109,7 @@ int jail_trusts_network(const struct spec *sp);
 /* The rows, for `atoll policy` and for tests (`--without NAME`). */
 struct jail_step_row {
 	const char *name, *why;
+	unsigned tiers; /* bits: JAIL_CONTAINER ... */
 };
 extern const struct jail_step_row *const jail_step_rows;
 extern const unsigned jail_nsteps;

@@ -459,21 +459,41 @@ static void forget_names(void)
 	(void)mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-int mnt_ns_limits(struct launch_ctx *b, struct err *e)
+static int mnt_write_ns_limit(const char *name, const char *value, struct err *e)
 {
 	char path[64];
+	auto_fd int fd = -1;
 
+	snprintf(path, sizeof(path), "sys/user/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) /* not in this kernel, so nothing to limit */
+		return 0;
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		return err_sys(e, "write %s to %s", value, path);
+	return 0;
+}
+
+int mnt_ns_limits(struct launch_ctx *b, struct err *e)
+{
 	(void)b;
-	for (unsigned i = 0; i < mnt_n_ns_rows; i++) {
-		const struct mnt_row *row = &mnt_ns_rows[i];
-		auto_fd int fd = -1;
+	for (unsigned i = 0; i < mnt_n_ns_rows; i++)
+		if (mnt_write_ns_limit(mnt_ns_rows[i].path, mnt_ns_rows[i].what, e) < 0)
+			return -1;
+	forget_names();
+	return 0;
+}
 
-		snprintf(path, sizeof(path), "sys/user/%s", row->path);
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 && errno == ENOENT) /* not in this kernel, so nothing to limit */
-			continue;
-		if (fd < 0 || write(fd, row->what, strlen(row->what)) < 0)
-			return err_sys(e, "write %s to %s", row->what, path);
+int mnt_engine_ns_limits(struct launch_ctx *b, struct err *e)
+{
+	char most[16];
+
+	snprintf(most, sizeof(most), "%u", b->sp->engine->user_namespaces);
+	for (unsigned i = 0; i < mnt_n_ns_rows; i++) {
+		int is_user = strcmp(mnt_ns_rows[i].path, "max_user_namespaces") == 0;
+
+		if (mnt_write_ns_limit(mnt_ns_rows[i].path, is_user ? most : mnt_ns_rows[i].what,
+				       e) < 0)
+			return -1;
 	}
 	forget_names();
 	return 0;

@@ -30,6 +30,7 @@ must_check int mnt_dev(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc(struct launch_ctx *b, struct err *e);
 must_check int mnt_sys(struct launch_ctx *b, struct err *e);
 must_check int mnt_ns_limits(struct launch_ctx *b, struct err *e);
+must_check int mnt_engine_ns_limits(struct launch_ctx *b, struct err *e);
 must_check int mnt_boot_id(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc_readonly(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc_masks(struct launch_ctx *b, struct err *e);

@@ -64,10 +64,10 @@ static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
 
 /* Queues the START that came with the CREATE in the first connection of init, which executes it
  * without another message: the limits apply before init runs. Not for a box with a warm
- * interpreter, which must be announced first. */
+ * interpreter, which must be announced first, nor for a guest, which first receives RESUME. */
 static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 {
-	if (!b->start || b->pool_class)
+	if (!b->start || b->pool_class || b->meta.about.tier)
 		return 0;
 	b->started = 1;
 	return keeper_box_start(b, to_init, e);
@@ -180,6 +180,7 @@ struct build {
 	struct make_job *j;
 	struct keeper_box *b;
 	struct spec sp; /* input of the launch; its descriptors are closed after the launch */
+	struct jail_engine engine; /* of its tier */
 };
 
 static int build_record(struct build *x, struct err *e)
@@ -316,6 +317,32 @@ static int build_network(struct build *x, struct err *e)
 	return sp->net < 0 ? -1 : 0;
 }
 
+static int build_engine(struct build *x, struct err *e)
+{
+	const struct wire_box *about = &x->b->meta.about;
+	const struct tier *t = tier_find(about->tier);
+
+	if (!x->j->facts)
+		return 0;
+	if (!t || !t->outer_box || x->h->tier_host.mux_exe < 0)
+		return err_set(e, ERR_DENIED, "isolation tier %s: not in this build of Atoll",
+			       tier_name(about->tier));
+	x->engine.tier = 1u << about->tier;
+	if (t->outer_box(&x->h->tier_host, x->j->facts, about, &x->sp, &x->engine, e) < 0)
+		return err_in(e, "isolation tier %s", t->name);
+	x->sp.engine = &x->engine;
+	x->sp.init_exe = x->h->tier_host.mux_exe;
+	return 0;
+}
+
+static void build_release_engine(struct build *x)
+{
+	const struct tier *t = x->engine.tier ? tier_find(x->b->meta.about.tier) : NULL;
+
+	if (t && t->release)
+		t->release(&x->engine);
+}
+
 static int build_launch(struct build *x, struct err *e)
 {
 	struct spec *sp = &x->sp;
@@ -327,7 +354,7 @@ static int build_launch(struct build *x, struct err *e)
 
 static int build_warm_up(struct build *x, struct err *e)
 {
-	return x->j->warm && !x->j->pool_class ? warm_up(x->b, e) : 0;
+	return x->j->warm && !x->j->pool_class && !x->sp.engine ? warm_up(x->b, e) : 0;
 }
 
 static int build_interpreter(struct build *x, struct err *e)
@@ -368,6 +395,7 @@ static const struct build_step {
 	/* Before the launch: with v2 the process is created inside its cgroup. */
 	{ "cgroup", build_cgroup, build_close_cgroup },
 	{ "network", build_network, NULL },
+	{ "engine", build_engine, build_release_engine },
 	{ "launch", build_launch, NULL },
 	/* After the launch: these rows talk to init. */
 	{ "warm-up", build_warm_up, NULL },

@@ -82,6 +82,7 @@ static void do_job(const struct host_state *h, struct build_job *j)
 	if (j->kind != BUILD_BOX)
 		return;
 	late_cgroup_end(j->make.cgroup);
+	free(steal(&j->make.facts));
 	own_close_fd(&j->make.orders);
 	j->make.box->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
 }

@@ -42,6 +42,8 @@ struct make_job {
 	struct zygote_handle zygote;      /* the started zygote */
 	uint64_t disk_promised; /* to other boxes: disk_service.h */
 	uint16_t flags;   /* of the CREATE */
+	struct wire_tier_facts *facts; /* of its tier, a copy; NULL: a container box */
+	int guest_reported; /* with a tier: the guest is ready, or will never be */
 	int warm; /* runs a program in it before it is needed, or warms up its interpreter */
 	int warm_pool_failed;  /* the box was created, but no interpreter could be forked or started
 			        * in it */
@@ -52,6 +54,7 @@ struct make_job {
 struct limit_job {
 	char id[WIRE_ID], cgroup[WIRE_ID];
 	struct wire_limits was, want;
+	uint16_t tier;
 };
 
 struct freeze_job {

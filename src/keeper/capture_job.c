@@ -68,6 +68,8 @@ static int capture_possible(const struct keeper *k, const struct keeper_box *b, 
 {
 	if (b->meta.about.state != WIRE_BOX_TAKEN)
 		return err_set(e, ERR_NOT_FOUND, "box %s is ending", b->meta.about.id);
+	if (tier_box_supports(k, b, WIRE_NEED_CAPTURE, e) < 0)
+		return -1;
 	if (k->host.rootless)
 		return err_set(e, ERR_DENIED, "the keeper does not run as root");
 	if (!(b->meta.about.layers & FEATURE_BIT(FEATURE_NET)))

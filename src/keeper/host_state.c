@@ -12,6 +12,7 @@
 #include "keeper/layer_store.h"
 #include "keeper/root_table.h"
 #include "keeper/template.h"
+#include "keeper/tier_service.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,8 @@ enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 
 #endif
 
 extern const char init_image[], init_image_end[]; /* init_image.S */
+/* mux_image.S; without it there are no tiers with an engine */
+extern const char mux_image[] __attribute__((weak)), mux_image_end[] __attribute__((weak));
 
 static void host_harden(int rootless)
 {
@@ -125,25 +128,53 @@ static int open_run_dir(struct host_state *h, const char *run_dir, struct err *e
 	return 0;
 }
 
-/* Boxes run only this executable of Atoll; it is sealed, so that no box can change it
- * for others. */
-static int seal_init(struct host_state *h, struct err *e)
+/* Boxes run only these executables of Atoll; they are sealed, so that no box can change them for
+ * others. */
+static int host_seal_image(const char *name, const char *image, size_t size, int *out_fd,
+			   struct err *e)
 {
-	size_t size = (size_t)(init_image_end - init_image);
 	int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	auto_fd int fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	auto_fd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
 	if (fd < 0 && errno == EINVAL) /* before 6.3 */
-		fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || write(fd, init_image, size) != (ssize_t)size)
-		return err_sys(e, "write init's image");
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || write(fd, image, size) != (ssize_t)size)
+		return err_sys(e, "write the image of %s", name);
 	/* Execute-only: a process that may not read its own image is never dumpable. */
 	if (fchmod(fd, 0111) < 0)
-		return err_sys(e, "mode of init's image");
+		return err_sys(e, "mode of the image of %s", name);
 	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
-		return err_sys(e, "seal init's image");
-	h->init_exe = steal_fd(&fd);
+		return err_sys(e, "seal the image of %s", name);
+	*out_fd = steal_fd(&fd);
 	return 0;
+}
+
+static int host_seal_images(struct host_state *h, struct err *e)
+{
+	size_t mux_size = (size_t)(mux_image_end - mux_image);
+
+	if (host_seal_image("init", init_image, (size_t)(init_image_end - init_image), &h->init_exe,
+			    e) < 0)
+		return -1;
+	return mux_size ? host_seal_image("mux", mux_image, mux_size, &h->tier_host.mux_exe, e) : 0;
+}
+
+/* Before the keeper leaves the host's mounts, where the engines are. */
+static int host_start_tiers(struct host_state *h, const char *state_dir, struct err *e)
+{
+	struct tier_host *t = &h->tier_host;
+
+	snprintf(t->dir_path, sizeof(t->dir_path), "%s/tiers", state_dir);
+	if (mkdir(t->dir_path, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make %s", t->dir_path);
+	t->dir = open(t->dir_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (t->dir < 0)
+		return err_sys(e, "open %s", t->dir_path);
+	t->init_exe = h->init_exe;
+	t->rootless = h->rootless;
+	t->features = h->layers;
+	h->tier_service = tier_service_start(t, e);
+	return h->tier_service < 0 ? -1 : 0;
 }
 
 static int check_layers(struct host_state *h, struct err *e)
@@ -201,7 +232,9 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .lock = -1,
 				  .layer_store = -1,
 				  .layers_dir = -1,
-				  .roots_dir = -1 };
+				  .roots_dir = -1,
+				  .tier_service = -1,
+				  .tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1 } };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();
@@ -233,7 +266,8 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
-	    seal_init(h, e) < 0 || build_keeper_root(run_dir, h->rootless, e) < 0)
+	    host_seal_images(h, e) < 0 || host_start_tiers(h, state_dir, e) < 0 ||
+	    build_keeper_root(run_dir, h->rootless, e) < 0)
 		return -1;
 	if (!h->rootless)
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);

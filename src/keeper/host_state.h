@@ -7,6 +7,7 @@
 #include "jail/cgroup.h"
 #include "jail/probe.h"
 #include "jail/seccomp.h"
+#include "tier/tier.h"
 #include <stdint.h>
 
 struct netns_pool;
@@ -24,6 +25,8 @@ struct host_state {
 	int proc;        /* the host's /proc */
 	int self;        /* pidfd of the keeper: children detect its end with it */
 	int init_exe;    /* sealed memfd */
+	struct tier_host tier_host; /* folder and images of isolation tiers; tier_host.mux_exe: sealed memfd */
+	int tier_service; /* socket to the tier service */
 	int disks;       /* socket to the disk service */
 	int layer_store;       /* socket to the layer store; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */

@@ -224,6 +224,7 @@ static void on_timer(struct keeper *k)
 	cgroup_cache_inspect(k);
 	teardown_meter(k);
 	deadline_look(k);
+	guest_wait_look(k);
 	warm_pool_maintain(k);
 	root_pool_maintain(k);
 	pool_refill(k);
@@ -284,6 +285,12 @@ static void keeper_dispatch(struct keeper *k, struct source *s)
 	case SRC_LAYER:
 		layer_answered(k, s);
 		break;
+	case SRC_TIERS:
+		tiers_learned(k);
+		break;
+	case SRC_GUEST:
+		guest_wait_ready(k, s);
+		break;
 	case SRC_SIGNAL:
 		if (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si))
 			k->stopping = 1;
@@ -320,6 +327,7 @@ static void keeper_drain(struct keeper *k)
 
 	for (;;) {
 		warm_pool_end_all(k);
+		guest_wait_end_all(k);
 		for (unsigned i = 0; i < POOL_CLASSES; i++)
 			while ((b = pool_take(k, i)) != NULL)
 				teardown_kill(k, b);
@@ -428,7 +436,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	made.fd = builder_fd(k->builder);
 	if (k->host.roots_dir >= 0 && root_table_load(&k->roots, k->host.roots_dir, e) < 0)
 		return -1;
-	if (watch_new(k, &made, e) < 0 || sweep_start(k, e) < 0)
+	if (watch_new(k, &made, e) < 0 || tiers_init(k, e) < 0 || sweep_start(k, e) < 0)
 		return -1;
 	listener.fd = sock_listen("keeper.sock", 128, e);
 	if (listener.fd < 0)

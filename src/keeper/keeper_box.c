@@ -6,6 +6,7 @@
 #include "keeper/host_state.h"
 #include "keeper/netns_pool.h"
 #include "keeper/record_file.h"
+#include "tier/tier.h"
 #include "wire/sock.h"
 
 #include <fcntl.h>
@@ -100,10 +101,16 @@ void keeper_box_socket(const struct keeper_box *b, char out_path[KEEPER_BOX_SOCK
 struct box_limits keeper_box_limits(const struct keeper_box *b)
 {
 	const struct wire_limits *l = &b->meta.about.limits;
+	const struct tier *t = b->meta.about.tier ? tier_find(b->meta.about.tier) : NULL;
+	struct box_limits lim = { .mem_bytes = l->mem_bytes,
+				  .cpu_milli = l->cpu_milli,
+				  .pids = l->pids };
 
-	return (struct box_limits){ .mem_bytes = l->mem_bytes,
-				    .cpu_milli = l->cpu_milli,
-				    .pids = l->pids };
+	if (t && lim.mem_bytes)
+		lim.mem_bytes += t->mem_extra_bytes;
+	if (t && lim.pids)
+		lim.pids = lim.pids * t->pids_times + t->pids_extra;
+	return lim;
 }
 
 int keeper_box_start(struct keeper_box *b, int to_init, struct err *e)

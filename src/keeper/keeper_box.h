@@ -14,6 +14,7 @@ struct client;
 struct host_state;
 struct net;
 struct cached_cgroup;
+struct guest_wait;
 struct root;
 
 struct source { /* what epoll returns */
@@ -25,7 +26,9 @@ struct source { /* what epoll returns */
 		SRC_TIMER,
 		SRC_SIGNAL,
 		SRC_ZYGOTE,
-		SRC_LAYER
+		SRC_LAYER,
+		SRC_TIERS,
+		SRC_GUEST
 	} kind;
 	int fd; /* JAIL_FD_HIGH or above, unless it belongs to the keeper itself */
 };
@@ -52,6 +55,7 @@ struct keeper_box {
 	struct cached_cgroup *own; /* its cgroups with open files; NULL: only their name is known,
 				    * or it has none */
 	int cached_cgroup;    /* it has ended, and its cgroups may be reused */
+	struct guest_wait *guest; /* its guest is booting: guest_wait.c; or NULL */
 	int changing; /* a builder thread is changing its limits */
 	int changed;  /* its limits were changed, or it was frozen: its cgroups are not reused */
 	int unread; /* its counters are not requested */
@@ -93,6 +97,7 @@ must_check int keeper_box_record(const struct host_state *h, const struct keeper
 				 struct err *e);
 /* Path in the run folder on which init listens. */
 void keeper_box_socket(const struct keeper_box *b, char out_path[KEEPER_BOX_SOCKET]);
+/* Limits of its cgroups: those of its client, and what the engine of its tier needs itself. */
 struct box_limits keeper_box_limits(const struct keeper_box *b);
 /* Sends the START that came with its CREATE, unless there was none or it was sent. */
 must_check int keeper_box_start(struct keeper_box *b, int to_init, struct err *e);

@@ -10,6 +10,8 @@
  *   pool.c          boxes created in advance
  *   root_pool.c     boxes of roots, created in advance
  *   warm_pool.c     interpreters loaded in advance
+ *   tier_request.c  isolation tiers: facts, and whether a request may have one
+ *   guest_wait.c    new boxes whose guest is still booting
  *   cgroup_cache.c  cgroups created in advance, or reused
  *   netns_pool.c    the same for network namespaces; mount_reaper.c: mounts of boxes that have ended
  *   teardown.c      the end of a box, and its final counters
@@ -96,6 +98,15 @@ struct keeper {
 	uint64_t deadline_from_ns;    /* not before this time: deadlines of an earlier keeper */
 	struct layer_job *layer_jobs; /* requests to the layer store in progress */
 	struct root_table roots;
+
+	struct {
+		struct source src; /* the tier service; fd -1: it has exited */
+		struct wire_tier_facts facts[WIRE_TIER_COUNT];
+		uint64_t begun, done; /* rounds of collecting facts */
+		struct tier_waiting *waiting;
+	} tiers;
+	struct guest_wait *guests; /* boxes whose guest is booting */
+	unsigned nguests;
 };
 
 /* keeper.c */
@@ -162,6 +173,27 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f);
 void freeze_request(struct keeper *k, struct client *c, const struct frame *f);
 /* The same without a client. -1: the box is being changed, or has no cgroup for freezing. */
 must_check int freeze_box(struct keeper *k, struct keeper_box *b);
+
+/* tier_request.c */
+must_check int tiers_init(struct keeper *k, struct err *e);
+void tier_request(struct keeper *k, struct client *c, const struct frame *f); /* TIERS */
+void tiers_learned(struct keeper *k); /* the tier service has sent something */
+/* Checks that a box may have the tier of the CREATE. 1: not known yet; the request is handled again
+ * when it is. */
+must_check int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,
+			  const struct wire_limits *limits, struct err *e);
+/* Rejects a request about a running box that its tier does not support. */
+must_check int tier_box_supports(const struct keeper *k, const struct keeper_box *b,
+				 enum wire_need need, struct err *e);
+struct wire_tier_facts *tier_facts_copy(const struct keeper *k, unsigned tier); /* never NULL */
+
+/* guest_wait.c */
+/* Keeps the job until the guest has reported, and then calls request_made(). -1: job->err is set. */
+must_check int guest_wait_begin(struct keeper *k, struct build_job *job);
+void guest_wait_ready(struct keeper *k, struct source *s);
+void guest_wait_died(struct keeper *k, struct keeper_box *b); /* its mux has ended */
+void guest_wait_look(struct keeper *k);                       /* ends those that took too long */
+void guest_wait_end_all(struct keeper *k);
 
 /* capture_job.c */
 void capture_request(struct keeper *k, struct client *c, const struct frame *f);

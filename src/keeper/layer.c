@@ -210,6 +210,8 @@ static int layer_make(struct keeper *k, struct client *c, const struct wire_laye
 		return err_set(e, ERR_NOT_FOUND, "no such box");
 	if (b->meta.about.frozen)
 		return err_set(e, ERR_CONFLICT, "box %s is frozen", b->meta.about.id);
+	if (w->head.flags & WIRE_LAYER_UPPER && tier_box_supports(k, b, WIRE_NEED_UPPER, e) < 0)
+		return -1;
 	asked = w->head.flags & WIRE_LAYER_UPPER ? layer_make_upper(b, w, &o, e)
 						 : layer_make_folder(k, w, &o, e);
 	if (asked < 0)

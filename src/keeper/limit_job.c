@@ -9,16 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct box_limits limit_of(const struct wire_limits *l)
+static struct box_limits limit_of(const struct wire_limits *l, uint16_t tier)
 {
-	const struct keeper_box like = { .meta.about.limits = *l };
+	const struct keeper_box like = { .meta.about = { .limits = *l, .tier = tier } };
 
 	return keeper_box_limits(&like);
 }
 
 int limit_work(const struct host_state *h, struct build_job *j, struct err *e)
 {
-	struct box_limits was = limit_of(&j->limit.was), want = limit_of(&j->limit.want);
+	struct box_limits was = limit_of(&j->limit.was, j->limit.tier);
+	struct box_limits want = limit_of(&j->limit.want, j->limit.tier);
 
 	return cgroup_change(&h->cgroups, j->limit.cgroup, &was, &want, e);
 }
@@ -73,6 +74,8 @@ static int limit_possible(const struct keeper *k, const struct keeper_box *b,
 	if (b->changing)
 		return err_set(e, ERR_CONFLICT, "the limits of box %s are being changed already",
 			       b->meta.about.id);
+	if (tier_box_supports(k, b, WIRE_NEED_LIMIT, e) < 0)
+		return -1;
 	if (want->disk_bytes != now->disk_bytes || want->disk_files != now->disk_files)
 		return err_set(e, ERR_DENIED,
 			       "the disk of a running box cannot be changed: it was made with "
@@ -116,6 +119,7 @@ void limit_request(struct keeper *k, struct client *c, const struct frame *f)
 	j->ref = f->ref;
 	j->limit.was = b->meta.about.limits;
 	j->limit.want = want;
+	j->limit.tier = b->meta.about.tier;
 	memcpy(j->limit.id, b->meta.about.id, sizeof(j->limit.id));
 	memcpy(j->limit.cgroup, b->meta.cgroup, sizeof(j->limit.cgroup));
 	b->changing = b->changed = 1;

@@ -122,7 +122,8 @@ static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 {
 	char id[ID_LEN + 1];
 
-	cgroup_cache_take_for_job(k, j);
+	if (!j->make.box->meta.about.tier)
+		cgroup_cache_take_for_job(k, j);
 	if (j->make.ntasks)
 		return 0;
 	if (id_new(id, e) < 0)
@@ -151,7 +152,8 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 	about = &j->make.box->meta.about;
 	about->head = sock_head(WIRE_BOX, 0);
 	about->limits = *lim;
-	about->layers = k->host.layers;
+	about->layers = j->make.facts ? j->make.facts->features : k->host.layers;
+	about->tier = j->make.facts ? (uint16_t)j->make.facts->tier : WIRE_TIER_CONTAINER;
 	about->state = WIRE_BOX_MAKING;
 	about->uid_base = uid_base;
 	about->warm = j->make.pool_class != 0;

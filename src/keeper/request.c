@@ -184,7 +184,7 @@ int request_pool_limits(const struct keeper *k, const struct wire_limits *want,
 
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
-	if (builder_waiting(k->builder) < WAITING_MOST)
+	if (builder_waiting(k->builder) + k->nguests < WAITING_MOST)
 		return 0;
 	request_refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
 	return 1;
@@ -226,6 +226,8 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 		       unsigned pool_class)
 {
 	struct build_job *j = build_job_new(BUILD_BOX);
+	unsigned tier = wire_tier_of(w->head.flags);
+	int idle = !tier && w->head.flags & WIRE_CREATE_IDLE;
 	struct err e;
 
 	j->client = who->client;
@@ -235,11 +237,11 @@ static void create_new(struct keeper *k, const struct waiter *who, const struct 
 	j->make.flags = w->head.flags;
 	j->make.without = w->without;
 	j->make.zygote_without = w->zygote_without;
+	j->make.facts = tier ? tier_facts_copy(k, tier) : NULL;
 	warm_pool_for_job(k, j, pool_class);
-	if (pool_begin_with(k, j, limits,
-			    k->host.cgroups.version != 0 && !(w->head.flags & WIRE_CREATE_IDLE), w,
-			    &e) < 0) {
+	if (pool_begin_with(k, j, limits, k->host.cgroups.version != 0 && !idle, w, &e) < 0) {
 		client_error(k, who->client, who->ref, &e);
+		free(j->make.facts);
 		own_close_fd(&j->make.orders);
 		free(j->make.start);
 		free(j);
@@ -271,8 +273,8 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	const struct wire_create *w = (const struct wire_create *)f;
 	struct wire_limits limits = request_resolve(k, &w->limits);
 	struct waiter who = { c->number, f->ref };
-	unsigned pool_class;
-	int idle = !!(f->flags & WIRE_CREATE_IDLE);
+	unsigned pool_class = 0, tier = wire_tier_of(f->flags);
+	int idle = !!(f->flags & WIRE_CREATE_IDLE), admitted;
 	struct along along;
 	struct keeper_box *b;
 	struct err e;
@@ -282,17 +284,22 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		request_refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	if (limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
+	admitted = tier ? tier_admit(k, c, w, &limits, &e) : 0;
+	if (admitted > 0)
+		return;
+	if (admitted < 0 || limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
 	    layer_check(k, w, &e) < 0 || root_check(k, w, &e) < 0 ||
 	    came_along(c, w, &along, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	pool_class = w->warm[0] ? warm_pool_class(k, w->warm, w->warm_group, w->root, &limits) : 0;
+	/* A warm interpreter cannot be forked into a guest; it is preferred, not required. */
+	if (w->warm[0] && !tier)
+		pool_class = warm_pool_class(k, w->warm, w->warm_group, w->root, &limits);
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
 	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
-	    w->without || w->zygote_without || w->nmounts || w->nlayers)
+	    tier || w->without || w->zygote_without || w->nmounts || w->nlayers)
 		b = NULL;
 	else if (w->root[0] && !pool_class)
 		b = root_pool_take(k, w, &limits);
@@ -324,8 +331,12 @@ void request_made(struct keeper *k, struct build_job *take_job)
 {
 	struct build_job *j = take_job;
 	struct keeper_box *b = j->make.box;
-	struct err e = j->err;
+	struct err e;
 
+	if (b->meta.about.tier && !j->err.kind && !j->make.guest_reported &&
+	    guest_wait_begin(k, j) == 0)
+		return;
+	e = j->err;
 	if (j->make.home_of) {
 		warm_pool_box_created(k, j);
 		return;
@@ -338,7 +349,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	request_awaits(b, j->make.flags);
 	if (j->make.pool_class && !e.kind)
 		warm_pool_worked(k, j);
-	if (!e.kind && keeper_watch(k, &b->death, &e) == 0) {
+	if (!e.kind && (b->meta.about.tier || keeper_watch(k, &b->death, &e) == 0)) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is written to disk before a client gets the box: here, or
 		 * in hand_over(). */
@@ -537,6 +548,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_LAYER_LIST] = layer_list_request,
 		[WIRE_DEADLINE] = deadline_request,
 		[WIRE_CAPTURE] = capture_request,
+		[WIRE_TIERS] = tier_request,
 	};
 
 	if (f->type == WIRE_LAYER_UNPACK || f->type == WIRE_LAYER_EXPORT) {

@@ -124,6 +124,10 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 {
 	siginfo_t si;
 
+	if (b->guest) {
+		guest_wait_died(k, b); /* its job fails, which discards the box */
+		return;
+	}
 	/* ECHILD: the box was adopted, and another process reaps it. */
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);

@@ -2,7 +2,7 @@
 #include "tier/tier.h"
 #include "tier/gvisor.h"
 #include "base/cleanup.h"
-#include "jail/feature.h"
+#include "tier/plain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,17 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.pids_times = 1,
 	},
+#ifdef ATOLL_TEST
+	[WIRE_TIER_PLAIN] = {
+		.name = "plain",
+		.rank = 2,
+		.unsupported = NEED(ZYGOTE) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.mem_extra_bytes = 4 << 20,
+		.pids_times = 1,
+		.pids_extra = 2, /* mux, guest stub */
+		.outer_box = plain_outer_box,
+	},
+#endif
 	[WIRE_TIER_GVISOR] = {
 		.name = "gvisor",
 		.rank = 3,
@@ -102,7 +113,7 @@ void tier_facts_init(unsigned tier, const struct tier_host *h, struct wire_tier_
 	out->rank = t->rank;
 	out->unsupported = t->unsupported;
 	out->mem_min_bytes = t->mem_min_bytes;
-	out->features = h->features;
+	out->features = h->features & ~t->features_off;
 	out->state = t->probe ? WIRE_TIER_UNAVAILABLE : WIRE_TIER_OFFERED;
 	if (t->probe)
 		snprintf(out->reason, sizeof(out->reason), "not examined yet; repeat the request");

@@ -23,7 +23,8 @@ struct tier_host {
 struct tier {
 	const char *name; /* "gvisor" */
 	uint32_t rank;
-	uint64_t unsupported; /* bits of enum wire_need: rejected by name, never ignored */
+	uint64_t unsupported;  /* bits of enum wire_need: rejected by name, never ignored */
+	uint64_t features_off; /* bits of enum jail_feature that its outer box does not have */
 	/* Limits of the outer box: mem_bytes + mem_extra; pids * pids_times + pids_extra. */
 	uint64_t mem_extra_bytes;
 	uint64_t mem_min_bytes; /* smallest memory limit of a request; 0: that of every box */

@@ -398,7 +398,7 @@ enum {                             /* flags of INFO_REPLY: what this keeper know
        WIRE_INFO_CAPTURE = 1 << 0, /* CAPTURE */
        WIRE_INFO_ROOTS = 1 << 1,   /* CREATE with a root, and the requests for roots */
        WIRE_INFO_TIERS = 1 << 2,   /* CREATE with a tier, and TIERS */
-       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS,
+       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS | WIRE_INFO_TIERS,
 };
 
 struct wire_info {

@@ -403,6 +403,42 @@ TEST(a_reply_is_matched_to_its_request)
 	close_keeper();
 }
 
+/* A keeper without tiers ignores the bits, and answers with a container box. */
+TEST(a_box_of_another_tier_is_killed)
+{
+	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0) };
+	struct wire_box box = { .head = sock_head(WIRE_BOX, 0), .id = "abc" };
+	union {
+		struct wire_id kill;
+		char bytes[WIRE_MAX];
+	} got;
+	unsigned nfds = 0;
+	uint8_t type = 0;
+
+	CHECK_INT(open_keeper(), 0);
+	ask.head.flags = wire_tier_flags(WIRE_TIER_GVISOR);
+	keeper_client_request(&o.keeper, &ask, sizeof(ask), WIRE_BOX, answered, NULL);
+	box.head.ref = next_question(&type);
+	CHECK_INT(type, WIRE_CREATE);
+	CHECK_INT(say(&box, sizeof(box), NULL, 0), 0);
+	turn();
+	CHECK_INT(o.answers, 0);
+	CHECK_INT(o.errors, 1);
+	CHECK_INT(o.why.kind, ERR_DENIED);
+	CHECK(sock_recv(p.theirs, got.bytes, NULL, &nfds, &p.e) > 0);
+	CHECK_INT(got.kill.head.type, WIRE_KILL);
+	CHECK_STR(got.kill.id, "abc");
+
+	keeper_client_request(&o.keeper, &ask, sizeof(ask), WIRE_BOX, answered, NULL);
+	box.head.ref = next_question(&type);
+	box.tier = WIRE_TIER_GVISOR;
+	CHECK_INT(say(&box, sizeof(box), NULL, 0), 0);
+	turn();
+	CHECK_INT(o.answers, 1);
+	CHECK_INT(o.errors, 1);
+	close_keeper();
+}
+
 TEST(a_reply_of_another_type_is_an_error)
 {
 	struct wire_info a = { .head = sock_head(WIRE_INFO_REPLY, 0) };

@@ -1,0 +1,177 @@
+/* guest_wait.c - new boxes whose guest is still booting.
+ *
+ * mux reports on the first connection that the guest stub is connected, or why it is not. An engine
+ * may need seconds, so the loop waits for the report, not a builder thread. Until then the job of
+ * the box is kept here. The end of the box is a report, too, and so is the end of the time. */
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "jail/launch.h"
+#include "keeper/keeper_internal.h"
+#include "tier/tier.h"
+#include "wire/sock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GUEST_MS 10000
+
+struct guest_wait {
+	struct source src; /* a second descriptor of the first connection */
+	struct build_job *job;
+	uint64_t until_ns;
+	struct guest_wait *next;
+};
+
+static void guest_wait_remove(struct keeper *k, struct guest_wait *take_w)
+{
+	struct guest_wait **at = &k->guests;
+
+	while (*at != take_w)
+		at = &(*at)->next;
+	*at = take_w->next;
+	k->nguests--;
+	take_w->job->make.box->guest = NULL;
+	keeper_unwatch(k, &take_w->src);
+	free(take_w);
+}
+
+static int guest_wait_score(int pid, void *arg)
+{
+	const struct keeper *k = arg;
+	auto_fd int fd = -1;
+	char path[40];
+
+	snprintf(path, sizeof(path), "%d/oom_score_adj", pid);
+	fd = openat(k->host.proc, path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 || write(fd, "500", 3) != 3;
+}
+
+/* The engine may have been started before the keeper has raised the score of mux. */
+static void guest_wait_offer_to_oom(struct keeper *k, const struct keeper_box *b)
+{
+	if (!k->host.rootless && b->meta.cgroup[0])
+		cgroup_each_process(&k->host.cgroups, b->meta.cgroup, guest_wait_score, k);
+}
+
+/* e->kind 0: the guest is ready. */
+static void guest_wait_finish(struct keeper *k, struct guest_wait *take_w, const struct err *e)
+{
+	struct build_job *j = take_w->job;
+	struct keeper_box *b = j->make.box;
+
+	guest_wait_remove(k, take_w);
+	j->make.guest_reported = 1;
+	j->err = *e;
+	b->meta.about.make_us = (uint32_t)((now_ns() - j->began_ns) / 1000);
+	if (e->kind)
+		err_in(&j->err, "isolation tier %s", tier_name(b->meta.about.tier));
+	else
+		guest_wait_offer_to_oom(k, b);
+	request_made(k, j);
+}
+
+/* One frame: DONE, or ERROR with the reason. */
+static void guest_wait_read(int fd, struct err *e)
+{
+	_Alignas(8) char bytes[WIRE_MAX];
+	const struct frame *f = (const struct frame *)bytes;
+	unsigned nfds = 0;
+	int n = sock_recv(fd, bytes, NULL, &nfds, e);
+
+	if (n == 0) {
+		err_set(e, ERR_SYS, "its engine ended before the guest was ready");
+	} else if (n > 0 && f->type == WIRE_ERROR) {
+		const struct wire_error *said = (const struct wire_error *)f;
+
+		err_set(e, ERR_SYS, "%.*s", (int)sizeof(said->msg) - 1, said->msg);
+	} else if (n > 0 && f->type != WIRE_DONE) {
+		err_set(e, ERR_SYS, "mux: unexpected frame (type %u)", f->type);
+	} else if (n > 0) {
+		*e = (struct err){ 0 };
+	}
+}
+
+void guest_wait_ready(struct keeper *k, struct source *s)
+{
+	struct guest_wait *w = (struct guest_wait *)s;
+	struct err e;
+
+	guest_wait_read(w->src.fd, &e);
+	guest_wait_finish(k, w, &e);
+}
+
+void guest_wait_died(struct keeper *k, struct keeper_box *b)
+{
+	struct guest_wait *w = b->guest;
+	struct pollfd p = { .fd = w->src.fd, .events = POLLIN };
+	struct err e;
+
+	/* The reason may still be in the socket. */
+	if (poll(&p, 1, 0) > 0)
+		guest_wait_read(w->src.fd, &e);
+	else
+		e.kind = ERR_NONE;
+	if (!e.kind)
+		err_set(&e, ERR_SYS, "its engine ended before the guest was ready");
+	guest_wait_finish(k, w, &e);
+}
+
+int guest_wait_begin(struct keeper *k, struct build_job *job)
+{
+	struct keeper_box *b = job->make.box;
+	const struct tier *t = tier_find(b->meta.about.tier);
+	unsigned ms = t && t->start_ms ? t->start_ms : GUEST_MS;
+	struct guest_wait *w = calloc(1, sizeof(*w));
+	int fd = fcntl(b->init, F_DUPFD_CLOEXEC, JAIL_FD_HIGH);
+
+	if (!w)
+		abort();
+	*w = (struct guest_wait){ .src = { SRC_GUEST, fd },
+				  .job = job,
+				  .until_ns = now_ns() + ms * 1000000ull,
+				  .next = k->guests };
+	if (fd < 0)
+		err_sys(&job->err, "descriptor of the first connection");
+	if (fd < 0 || keeper_watch(k, &b->death, &job->err) < 0 ||
+	    keeper_watch(k, &w->src, &job->err) < 0) {
+		own_close_fd(&w->src.fd);
+		free(w);
+		return -1;
+	}
+	k->guests = w;
+	k->nguests++;
+	b->guest = w;
+	keeper_wake_in(k, ms);
+	return 0;
+}
+
+static void guest_wait_end(struct keeper *k, uint64_t until_ns, const char *why)
+{
+	struct guest_wait *w = k->guests, *next;
+	struct err e;
+
+	err_set(&e, ERR_SYS, "%s", why);
+	for (; w; w = next) {
+		next = w->next;
+		if (w->until_ns <= until_ns)
+			guest_wait_finish(k, w, &e);
+	}
+}
+
+void guest_wait_look(struct keeper *k)
+{
+	uint64_t now = now_ns(), first = UINT64_MAX;
+
+	guest_wait_end(k, now, "the guest was not ready in time");
+	for (const struct guest_wait *w = k->guests; w; w = w->next)
+		first = w->until_ns < first ? w->until_ns : first;
+	if (k->guests)
+		keeper_wake_in(k, (unsigned)((first - now) / 1000000 + 1));
+}
+
+void guest_wait_end_all(struct keeper *k)
+{
+	guest_wait_end(k, UINT64_MAX, "the keeper is stopping");
+}

@@ -1,0 +1,210 @@
+/* tier_request.c - which isolation tiers this host offers, and whether a request may have one.
+ *
+ * The facts are collected by the tier service (tier_service.h) when a client first needs them. A
+ * request that arrives before the facts are complete waits, and is then handled as if it had just
+ * arrived. */
+#include "base/cleanup.h"
+#include "keeper/keeper_internal.h"
+#include "keeper/tier_service.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct tier_waiting { /* a request that needs facts */
+	struct tier_waiting *next;
+	uint64_t client; /* by number */
+	uint64_t round;  /* it needs the facts of this round, or later ones */
+	uint32_t len;
+	_Alignas(8) char bytes[];
+};
+
+static int tiers_are_collecting(const struct keeper *k)
+{
+	return k->tiers.begun > k->tiers.done;
+}
+
+static void tiers_collect(struct keeper *k)
+{
+	struct err e;
+
+	if (tiers_are_collecting(k))
+		return;
+	k->tiers.begun++;
+	if (k->tiers.src.fd < 0 || tier_service_ask(k->tiers.src.fd, &e) < 0)
+		k->tiers.done =
+			k->tiers.begun; /* the service has exited: the facts stay as they are */
+}
+
+static void tiers_wait(struct keeper *k, const struct client *c, const struct frame *f,
+		       uint64_t round)
+{
+	struct tier_waiting *w = malloc(sizeof(*w) + c->len), **at = &k->tiers.waiting;
+
+	if (!w)
+		abort();
+	*w = (struct tier_waiting){ .client = c->number, .round = round, .len = c->len };
+	memcpy(w->bytes, f, c->len);
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
+	tiers_collect(k);
+}
+
+int tiers_init(struct keeper *k, struct err *e)
+{
+	k->tiers.src = (struct source){ SRC_TIERS, k->host.tier_service };
+	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+		tier_facts_init(i, &k->host.tier_host, &k->tiers.facts[i]);
+	return keeper_watch(k, &k->tiers.src, e);
+}
+
+static void tiers_answer(struct keeper *k, uint64_t client, uint32_t ref)
+{
+	struct {
+		struct frame head;
+		struct wire_tier_facts facts[WIRE_TIER_COUNT];
+	} out = { .head = sock_head(WIRE_TIERS_REPLY, ref) };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+		if (tier_find(i))
+			out.facts[n++] = k->tiers.facts[i];
+	client_send(k, client, &out, sizeof(out.head) + n * sizeof(out.facts[0]), -1);
+}
+
+/* Handles the requests whose round is done. One of them may add another request. */
+static void tiers_done(struct keeper *k)
+{
+	struct tier_waiting *todo = NULL;
+
+	if (tiers_are_collecting(k))
+		return;
+	todo = steal(&k->tiers.waiting);
+	while (todo) {
+		auto_free struct tier_waiting *w = todo;
+		struct client *c = client_find(k, w->client);
+		int none = -1;
+
+		todo = w->next;
+		if (!c)
+			continue;
+		c->len = w->len;
+		if (w->round > k->tiers.done)
+			tiers_wait(k, c, (const struct frame *)w->bytes, w->round);
+		else
+			request_handle(k, c, (const struct frame *)w->bytes, &none);
+	}
+	if (k->tiers.waiting)
+		tiers_done(k);
+}
+
+void tier_request(struct keeper *k, struct client *c, const struct frame *f)
+{
+	uint64_t round = f->flags & WIRE_TIERS_AGAIN ? k->tiers.begun + 1 : 1;
+	struct frame later = *f;
+	struct err e;
+
+	if (f->flags & ~WIRE_TIERS_AGAIN) {
+		err_set(&e, ERR_INVALID, "TIERS has no flag %#x", f->flags);
+		client_error(k, c->number, f->ref, &e);
+		return;
+	}
+	if (k->tiers.done >= round) {
+		tiers_answer(k, c->number, f->ref);
+		return;
+	}
+	later.flags = 0; /* when it is handled again, the facts are new */
+	tiers_wait(k, c, &later, round);
+	tiers_done(k);
+}
+
+void tiers_learned(struct keeper *k)
+{
+	struct wire_tier_facts facts;
+	struct err e;
+	int last = 0;
+
+	if (tier_service_read(k->tiers.src.fd, &facts, &last, &e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+		keeper_unwatch(k, &k->tiers.src);
+		k->tiers.done = k->tiers.begun;
+	} else if (facts.tier < WIRE_TIER_COUNT) {
+		k->tiers.facts[facts.tier] = facts;
+	}
+	if (last)
+		k->tiers.done++;
+	if (!tiers_are_collecting(k))
+		tiers_done(k);
+}
+
+static uint64_t tier_needs(const struct wire_create *w)
+{
+	uint64_t needs = 0;
+
+	for (uint32_t i = 0; i < w->nmounts && i < WIRE_MOUNTS; i++)
+		needs |= UINT64_C(1)
+			 << (w->mounts[i].flags & WIRE_MOUNT_RO ? WIRE_NEED_VOLUME
+								: WIRE_NEED_VOLUME_WRITABLE);
+	if (w->nlayers)
+		needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
+	if (w->root[0])
+		needs |= UINT64_C(1) << WIRE_NEED_ROOT;
+	if (w->head.flags & WIRE_CREATE_SECRETS)
+		needs |= UINT64_C(1) << WIRE_NEED_SECRETS;
+	if (w->head.flags & WIRE_CREATE_HOST_WRITABLE)
+		needs |= UINT64_C(1) << WIRE_NEED_HOST_WRITABLE;
+	return needs;
+}
+
+int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,
+	       const struct wire_limits *limits, struct err *e)
+{
+	unsigned number = wire_tier_of(w->head.flags);
+	const struct tier *t = tier_find(number);
+	const struct wire_tier_facts *f;
+
+	if (!t)
+		return err_set(e, ERR_DENIED, "isolation tier %s (%u): not in this build of Atoll",
+			       tier_name(number), number);
+	f = &k->tiers.facts[number];
+	if (t->probe && !k->tiers.done) {
+		tiers_wait(k, c, &w->head, 1);
+		tiers_done(k);
+		return 1;
+	}
+	if (f->state != WIRE_TIER_OFFERED)
+		return err_set(e, ERR_DENIED, "isolation tier %s: %s", t->name, f->reason);
+	if (tier_supports(f, tier_needs(w), e) < 0)
+		return -1;
+	if (limits->mem_bytes && limits->mem_bytes < f->mem_min_bytes)
+		return err_set(
+			e, ERR_INVALID,
+			"memory limit of %llu: a box of the isolation tier %s has at least %llu",
+			(unsigned long long)limits->mem_bytes, t->name,
+			(unsigned long long)f->mem_min_bytes);
+	return 0;
+}
+
+int tier_box_supports(const struct keeper *k, const struct keeper_box *b, enum wire_need need,
+		      struct err *e)
+{
+	unsigned tier = b->meta.about.tier;
+
+	if (!tier)
+		return 0;
+	if (tier >= WIRE_TIER_COUNT)
+		return err_set(e, ERR_DENIED, "box %s has an isolation tier of a newer keeper: %u",
+			       b->meta.about.id, tier);
+	return tier_supports(&k->tiers.facts[tier], UINT64_C(1) << need, e);
+}
+
+struct wire_tier_facts *tier_facts_copy(const struct keeper *k, unsigned tier)
+{
+	struct wire_tier_facts *f = malloc(sizeof(*f));
+
+	if (!f)
+		abort();
+	*f = k->tiers.facts[tier];
+	return f;
+}
