@@ -187,9 +187,12 @@ static void policy_seccomp(struct policy_page *p)
 	policy_calls(p, seccomp_rows, seccomp_nrows);
 }
 
-static void policy_seccomp_gvisor(struct policy_page *p)
+static void policy_gvisor(struct policy_page *p)
 {
 	policy_calls(p, seccomp_gvisor_rows, seccomp_n_gvisor_rows);
+	for (unsigned i = 0; i < caps_ngvisor; i++)
+		policy_row(p, caps_gvisor[i].name, "capability", caps_gvisor[i].why);
+	mount_rows(p, mnt_gvisor_ns_rows, mnt_n_gvisor_ns_rows);
 }
 
 static const struct section {
@@ -210,7 +213,7 @@ static const struct section {
 	{ "devices", "devices that may be opened", policy_devices },
 	{ "landlock", "landlock rules, in addition to the mounts", policy_landlock },
 	{ "seccomp", "system calls; unlisted ones are rejected", policy_seccomp },
-	{ "gvisor", "system calls of runsc in its outer box, in addition to section seccomp", policy_seccomp_gvisor },
+	{ "gvisor", "outer box of runsc: system calls in addition to section seccomp, capabilities, limits of namespaces", policy_gvisor },
 	/* clang-format on */
 };
 

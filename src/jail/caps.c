@@ -26,13 +26,36 @@ const struct cap_row caps_kept[] = {
 };
 const unsigned caps_nkept = ARRAY_LEN(caps_kept);
 
-uint64_t caps_kept_mask(void)
+const struct cap_row caps_gvisor[] = {
+	KEEP(CHOWN, "its gofer serves the files of the box: owners"),
+	KEEP(DAC_OVERRIDE, "its gofer opens files with the rights that the sentry has checked"),
+	KEEP(DAC_READ_SEARCH, "as DAC_OVERRIDE"),
+	KEEP(FOWNER, "its gofer serves the files of the box: modes and times"),
+	KEEP(FSETID, "as FOWNER"),
+	KEEP(SETGID, "the sentry becomes another group"),
+	KEEP(SETUID, "the sentry becomes another user"),
+	KEEP(SYS_CHROOT, "sentry and gofer get roots of their own"),
+	KEEP(SYS_ADMIN, "sentry and gofer get namespaces and mounts of their own"),
+};
+const unsigned caps_ngvisor = ARRAY_LEN(caps_gvisor);
+
+static uint64_t caps_mask(const struct cap_row *rows, unsigned n)
 {
 	uint64_t mask = 0;
 
-	for (unsigned i = 0; i < caps_nkept; i++)
-		mask |= UINT64_C(1) << caps_kept[i].cap;
+	for (unsigned i = 0; i < n; i++)
+		mask |= UINT64_C(1) << rows[i].cap;
 	return mask;
+}
+
+uint64_t caps_kept_mask(void)
+{
+	return caps_mask(caps_kept, caps_nkept);
+}
+
+uint64_t caps_gvisor_mask(void)
+{
+	return caps_mask(caps_gvisor, caps_ngvisor);
 }
 
 int caps_bound(uint64_t keep, struct err *e)

@@ -12,6 +12,9 @@ extern const struct cap_row
 	caps_kept[]; /* the bounding set of a box: all capabilities that its root can have */
 extern const unsigned caps_nkept;
 uint64_t caps_kept_mask(void);
+extern const struct cap_row caps_gvisor[]; /* of runsc in its outer box */
+extern const unsigned caps_ngvisor;
+uint64_t caps_gvisor_mask(void);
 
 must_check int caps_bound(uint64_t keep, struct err *e); /* drop all others from the bounding set */
 /* Sets permitted and effective to exactly this, inheritable and ambient to nothing; reads back. */

@@ -197,6 +197,20 @@ static int launch_capabilities(struct launch_ctx *b, struct err *e)
 	return caps_over_exec(INIT_CAPS, e);
 }
 
+static int gvisor_bounds(struct launch_ctx *b, struct err *e)
+{
+	(void)b;
+	return caps_bound(caps_gvisor_mask(), e);
+}
+
+/* mux stays root of the box, so that exec gives runsc these capabilities, too; mux drops its own
+ * once runsc has been started. */
+static int gvisor_capabilities(struct launch_ctx *b, struct err *e)
+{
+	(void)b;
+	return caps_only(caps_gvisor_mask(), e);
+}
+
 static int no_new_privs(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
@@ -276,6 +290,7 @@ enum {
 	INITS = JAIL_CONTAINER | JAIL_PLAIN, /* init and its programs run in the box itself */
 	ENGINES = JAIL_GVISOR | JAIL_MICROVM,
 	BOXES = INITS | ENGINES,
+	NOT_GVISOR = INITS | JAIL_MICROVM,
 };
 
 static const struct launch_step {
@@ -308,16 +323,21 @@ static const struct launch_step {
 	{ ROW("root filesystem", "template below, the box's disk above", BOXES), mnt_root, 0 },
 	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets", BOXES), mnt_volumes, 0 },
 	{ ROW("programs", "the host's /usr, read-only, in a template build an overlay of it; none in a root of an image", BOXES), mnt_usr, 0 },
-	{ ROW("devices", "six nodes, own terminals, own shared memory", BOXES), mnt_dev, 0 },
-	{ ROW("no sysfs", "processor counts instead of the kernel's object tree", BOXES), mnt_sys, 0 },
+	{ ROW("devices", "six nodes, own terminals, own shared memory", NOT_GVISOR), mnt_dev, 0 },
+	{ ROW("no sysfs", "processor counts instead of the kernel's object tree", NOT_GVISOR), mnt_sys, 0 },
+	{ ROW("engine files", "mux, init and the configuration of runsc, read-only", JAIL_GVISOR), mnt_gvisor_files, 0 },
+	{ ROW("engine root", "the root of the box becomes /box; around it the host's /usr, six nodes, two folders in memory", JAIL_GVISOR), mnt_gvisor_root, 0 },
 	{ ROW("processes", "a /proc of the box's own pid namespace", BOXES), mnt_proc, 0 },
 	/* Needs /proc/sys writable, which the next row ends; and after every detached mount, for
 	 * the kernel counts those as mount namespaces. */
 	{ ROW("namespace limits", "no nested namespaces, bounded inotify", INITS), mnt_ns_limits,
 	  FEATURE_BIT(FEATURE_USERNS) },
-	{ ROW("engine namespace limits", "as many user namespaces as the engine makes itself, none more", ENGINES), mnt_engine_ns_limits,
+	{ ROW("engine namespace limits", "as many user namespaces as the engine makes itself, none more", JAIL_MICROVM), mnt_engine_ns_limits,
 	  FEATURE_BIT(FEATURE_USERNS) },
-	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written", BOXES), mnt_proc_readonly, 0 },
+	{ ROW("runsc namespace limits", "as many namespaces of each kind as runsc makes itself, none more", JAIL_GVISOR), mnt_gvisor_ns_limits,
+	  FEATURE_BIT(FEATURE_USERNS) },
+	{ ROW("read-only proc", "no sysctl, and no place in the OOM order, can be written", NOT_GVISOR), mnt_proc_readonly, 0 },
+	{ ROW("read-only sysctls", "runsc writes the id maps of its processes, and nothing else of /proc", JAIL_GVISOR), mnt_gvisor_sysctls, 0 },
 	{ ROW("boot id", "the box's own, not the host's", BOXES), mnt_boot_id, 0 },
 	{ ROW("masked proc", "kernel memory, keys, logs and other tenants' traces", BOXES), mnt_proc_masks, 0 },
 	{ ROW("root switch", "host paths end here", BOXES), mnt_switch, 0 },
@@ -326,16 +346,18 @@ static const struct launch_step {
 	{ ROW("no terminal", "no terminal of the host to write into", BOXES), no_terminal, 0 },
 	{ ROW("resource limits", "descriptors, cores, locked memory, queues", BOXES), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
-	{ ROW("capability bounds", "what no process of the box can ever hold", BOXES), launch_bounds, 0 },
+	{ ROW("capability bounds", "what no process of the box can ever hold", NOT_GVISOR), launch_bounds, 0 },
 	/* Groups, gid, uid, then read back: a failed drop must be noticed. */
-	{ ROW("identity", "init's own id, no supplementary groups", BOXES), user_become_init,
+	{ ROW("identity", "init's own id, no supplementary groups", NOT_GVISOR), user_become_init,
 	  FEATURE_BIT(FEATURE_UIDRANGE) },
-	{ ROW("capabilities", "init keeps what starting programs takes", BOXES), launch_capabilities, 0 },
+	{ ROW("capabilities", "init keeps what starting programs takes", NOT_GVISOR), launch_capabilities, 0 },
+	{ ROW("runsc capability bounds", "what no process of the outer box can ever hold", JAIL_GVISOR), gvisor_bounds, 0 },
+	{ ROW("runsc capabilities", "what building its sandbox and serving files takes", JAIL_GVISOR), gvisor_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
 	{ ROW("death signal", "ends with the keeper until init is executed", BOXES), death_signal, 0 },
 	/* Without it, an unprivileged process may not load a filter at all. */
 	{ ROW("no new privileges", "no setuid program can undo any of this", BOXES), no_new_privs, 0 },
-	{ ROW("landlock", "a second barrier after the mounts", INITS | JAIL_MICROVM), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
+	{ ROW("landlock", "a second barrier after the mounts", NOT_GVISOR), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
 	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer, its boot id and what an engine needs", BOXES), launch_descriptors, 0 },
 	{ ROW("signals", "nothing blocked or ignored", BOXES), own_signals, 0 },
 	/* Last: the filter applies to the child too, and the rows above need calls that it

@@ -86,8 +86,7 @@ static int mnt_attach(const struct launch_ctx *b, int mountfd, const char *path,
 }
 
 /* With the mounts below it: without root, each device node is a mount. */
-static int attach_clone(const struct launch_ctx *b, const char *from, const char *path,
-			struct err *e)
+int mnt_attach_clone(const struct launch_ctx *b, const char *from, const char *path, struct err *e)
 {
 	auto_fd int fd =
 		open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
@@ -243,6 +242,20 @@ static int bind_template(const char *name, unsigned long flags, struct err *e)
 	return 0;
 }
 
+int mnt_link_usr(struct err *e)
+{
+	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
+	char to[16], in_usr[16];
+
+	for (unsigned i = 0; i < ARRAY_LEN(merged); i++) {
+		snprintf(to, sizeof(to), "usr/%s", merged[i]);
+		snprintf(in_usr, sizeof(in_usr), "/u/%s", merged[i]);
+		if (access(in_usr, F_OK) == 0 && symlink(to, merged[i]) < 0)
+			return err_sys(e, "link /%s", merged[i]);
+	}
+	return 0;
+}
+
 /* Without overlays: the same folders made one by one, with those of the template bound. */
 static int plain_root(const struct launch_ctx *b, struct err *e)
 {
@@ -259,9 +272,7 @@ static int plain_root(const struct launch_ctx *b, struct err *e)
 		{ "opt", 0755, 0 },  { "opt/atoll", 0755, 0 },
 		{ "mnt", 0755, 0 },
 	};
-	static const char *const merged[] = { "bin", "sbin", "lib", "lib32", "lib64" };
 	int many_ids = !!(b->sp->layers & FEATURE_BIT(FEATURE_UIDRANGE));
-	char to[16], in_usr[16];
 
 	if (mount("/b/u", "/r", NULL, MS_BIND, NULL) < 0 || chdir("/r") < 0)
 		return err_sys(e, "bind the disk as root");
@@ -270,12 +281,8 @@ static int plain_root(const struct launch_ctx *b, struct err *e)
 		    (many_ids && chown(dirs[i].path, dirs[i].id, dirs[i].id) < 0) ||
 		    chmod(dirs[i].path, dirs[i].mode) < 0)
 			return err_sys(e, "make /%s", dirs[i].path);
-	for (unsigned i = 0; i < ARRAY_LEN(merged); i++) {
-		snprintf(to, sizeof(to), "usr/%s", merged[i]);
-		snprintf(in_usr, sizeof(in_usr), "/u/%s", merged[i]);
-		if (access(in_usr, F_OK) == 0 && symlink(to, merged[i]) < 0)
-			return err_sys(e, "link /%s", merged[i]);
-	}
+	if (mnt_link_usr(e) < 0)
+		return -1;
 	if (chdir("/") < 0)
 		return err_sys(e, "chdir /");
 	return bind_template("etc", MS_NOEXEC, e) < 0 || bind_template("opt/atoll", 0, e) < 0 ? -1
@@ -399,7 +406,7 @@ int mnt_usr(struct launch_ctx *b, struct err *e)
 	for (unsigned i = 0; i < b->sp->nlowers; i++)
 		if (b->sp->lowers[i].has[0])
 			return layered_usr(b, e);
-	return attach_clone(b, "/u", "usr", e);
+	return mnt_attach_clone(b, "/u", "usr", e);
 }
 
 /* Both are below the box's own /dev, so by name. */
@@ -423,7 +430,8 @@ static int mount_shm(struct err *e)
 
 int mnt_dev(struct launch_ctx *b, struct err *e)
 {
-	return attach_clone(b, "/d", "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1 : 0;
+	return mnt_attach_clone(b, "/d", "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1
+											       : 0;
 }
 
 int mnt_new_proc(int pidns, struct err *e)
@@ -449,7 +457,7 @@ int mnt_proc(struct launch_ctx *b, struct err *e)
 
 int mnt_sys(struct launch_ctx *b, struct err *e)
 {
-	return attach_clone(b, "/s/sys", "sys", e);
+	return mnt_attach_clone(b, "/s/sys", "sys", e);
 }
 
 /* The kernel keeps names and inodes in memory until the host needs it: 3 KiB in each of
@@ -459,7 +467,7 @@ static void forget_names(void)
 	(void)mount(NULL, ".", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-static int mnt_write_ns_limit(const char *name, const char *value, struct err *e)
+int mnt_write_ns_limit(const char *name, const char *value, struct err *e)
 {
 	char path[64];
 	auto_fd int fd = -1;

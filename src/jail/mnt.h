@@ -44,5 +44,5 @@ void mnt_look_at_proc(void);
 struct mnt_row { /* for `atoll policy` */
 	const char *path, *what, *why;
 };
-extern const struct mnt_row mnt_rows[], mnt_masks[], mnt_ns_rows[];
-extern const unsigned mnt_nrows, mnt_nmasks, mnt_n_ns_rows;
+extern const struct mnt_row mnt_rows[], mnt_masks[], mnt_ns_rows[], mnt_gvisor_ns_rows[];
+extern const unsigned mnt_nrows, mnt_nmasks, mnt_n_ns_rows, mnt_n_gvisor_ns_rows;

@@ -31,6 +31,10 @@ must_check int mnt_proc(struct launch_ctx *b, struct err *e);
 must_check int mnt_sys(struct launch_ctx *b, struct err *e);
 must_check int mnt_ns_limits(struct launch_ctx *b, struct err *e);
 must_check int mnt_engine_ns_limits(struct launch_ctx *b, struct err *e);
+must_check int mnt_gvisor_files(struct launch_ctx *b, struct err *e);
+must_check int mnt_gvisor_root(struct launch_ctx *b, struct err *e);
+must_check int mnt_gvisor_ns_limits(struct launch_ctx *b, struct err *e);
+must_check int mnt_gvisor_sysctls(struct launch_ctx *b, struct err *e);
 must_check int mnt_boot_id(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc_readonly(struct launch_ctx *b, struct err *e);
 must_check int mnt_proc_masks(struct launch_ctx *b, struct err *e);
@@ -45,6 +49,13 @@ _Static_assert(OVERLAY_OPTIONS < 4096, "the kernel reads one page");
 
 /* A folder below the new root, made if it is missing; no link is followed. */
 must_check int mnt_open_place(const struct launch_ctx *b, const char *path, struct err *e);
+/* Makes a clone of this folder of the keeper root, with the mounts below it, visible in the new root. */
+must_check int mnt_attach_clone(const struct launch_ctx *b, const char *from, const char *path,
+				struct err *e);
+/* bin, lib ... in the working folder: links into /usr, as the host has them. */
+must_check int mnt_link_usr(struct err *e);
+/* The working folder is the procfs of the box. */
+must_check int mnt_write_ns_limit(const char *name, const char *value, struct err *e);
 /* mnt_host.c. Launcher: clones the folders; a folder that cannot be changed on this host is -1. */
 must_check int mnt_host_open(int userns, int out_mounts[JAIL_HOST_FOLDERS], struct err *e);
 /* Makes their overlays, before that of the root: its upper folder is above theirs. */

@@ -13,6 +13,7 @@
 #include "keeper/root_table.h"
 #include "keeper/template.h"
 #include "keeper/tier_service.h"
+#include "tier/gvisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -192,9 +193,10 @@ static int check_layers(struct host_state *h, struct err *e)
 	return 0;
 }
 
-static int build_keeper_root(const char *run_dir, int rootless, struct err *e)
+static int build_keeper_root(const struct host_state *h, const char *run_dir, struct err *e)
 {
-	auto_fd int root = -1, skeleton = -1, image = -1;
+	auto_fd int root = -1, skeleton = -1, image = -1, engine = -1;
+	int rootless = h->rootless;
 	char at[4096];
 
 	snprintf(at, sizeof(at), "%s/stage", run_dir);
@@ -203,10 +205,14 @@ static int build_keeper_root(const char *run_dir, int rootless, struct err *e)
 		return err_in(e, "keeper root");
 	skeleton = openat(root, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	image = openat(root, "i", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (skeleton < 0 || image < 0)
+	engine = openat(root, "e", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (skeleton < 0 || image < 0 || engine < 0)
 		return err_sys(e, "open the skeleton");
 	if (template_base(skeleton, rootless, e) < 0 || template_image(image, rootless, e) < 0)
 		return -1;
+	if (h->tier_host.mux_exe >= 0 &&
+	    gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0)
+		return err_in(e, "files of engines");
 	umask(077);
 	return keeper_root_end(root, e);
 }
@@ -267,7 +273,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
 	    host_seal_images(h, e) < 0 || host_start_tiers(h, state_dir, e) < 0 ||
-	    build_keeper_root(run_dir, h->rootless, e) < 0)
+	    build_keeper_root(h, run_dir, e) < 0)
 		return -1;
 	if (!h->rootless)
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);

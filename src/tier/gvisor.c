@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/sha256.h"
+#include "jail/feature.h"
 #include "jail/seccomp.h"
 
 #include <ctype.h>
@@ -97,11 +98,25 @@ int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e)
 
 /* ---- the version ---- */
 
+/* The first eight digits in sequence, as a number; 0: there are none. */
+static unsigned gvisor_date(const char *version, size_t n)
+{
+	unsigned date = 0, digits = 0;
+
+	for (size_t i = 0; i < n && digits < 8; i++) {
+		int digit = isdigit((unsigned char)version[i]);
+
+		date = digit ? date * 10 + (unsigned)(version[i] - '0') : 0;
+		digits = digit ? digits + 1 : 0;
+	}
+	return digits < 8 ? 0 : date;
+}
+
 /* "runsc version 0.0~20221219.0", "runsc version release-20240729.0", then other lines. */
 int gvisor_parse_version(const char *text, char out_version[40], unsigned *out_date, struct err *e)
 {
 	static const char start[] = "runsc version ", release[] = "release-";
-	unsigned date = 0, digits = 0;
+	unsigned date;
 	size_t n;
 
 	if (strncmp(text, start, sizeof(start) - 1) != 0)
@@ -113,13 +128,8 @@ int gvisor_parse_version(const char *text, char out_version[40], unsigned *out_d
 	n = strcspn(text, "\n");
 	if (n == 0 || n >= 40)
 		return err_set(e, ERR_INVALID, "the version of runsc has %zu characters", n);
-	for (size_t i = 0; i < n && digits < 8; i++) {
-		int digit = isdigit((unsigned char)text[i]);
-
-		date = digit ? date * 10 + (unsigned)(text[i] - '0') : 0;
-		digits = digit ? digits + 1 : 0;
-	}
-	if (digits < 8)
+	date = gvisor_date(text, n);
+	if (!date)
 		return err_set(e, ERR_INVALID, "the version of runsc has no date: '%.*s'", (int)n,
 			       text);
 	memcpy(out_version, text, n);
@@ -141,6 +151,10 @@ static void gvisor_exec(const char *const *argv, int output, int scratch)
 	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	     mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0))
 		_exit(126);
+	/* The probe may be in a new pid namespace: runsc writes to /proc/PID of its children. Where a
+	 * new procfs is not permitted, the visible one must suffice. */
+	if (scratch)
+		(void)mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
 	    chdir("/") < 0)
 		_exit(126);
@@ -351,6 +365,7 @@ int gvisor_probe_file(const char *path, int limit_ms, struct wire_tier_facts *ou
 	if (gvisor_version(path, limit_ms, out->version, e) < 0 ||
 	    gvisor_platform(path, limit_ms, out->platform, e) < 0)
 		return -1;
+	out->features &= ~FEATURE_BIT(FEATURE_LANDLOCK); /* runsc mounts, which landlock forbids */
 	out->state = WIRE_TIER_OFFERED;
 	return 0;
 }
@@ -388,6 +403,9 @@ static const char *const gvisor_options[] = {
 	"--overlay2=none", "--file-access=exclusive", "--file-access-mounts=exclusive",
 	"--host-uds=none", "--host-fifo=none",        "--oci-seccomp=false",
 };
+/* Later builds let the sentry open files itself, as root of the box and with a second user namespace,
+ * unless an option forbids it. */
+enum { GVISOR_DIRECTFS = 20230501 };
 static const char *const gvisor_run_words[] = { "run", "-detach", "-bundle",
 						"/box/opt/atoll/engine", "box" };
 
@@ -426,16 +444,18 @@ int gvisor_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 	c->argv[n++] = c->engine;
 	for (unsigned i = 0; i < ARRAY_LEN(gvisor_options); i++)
 		c->argv[n++] = gvisor_options[i];
+	if (gvisor_date(f->version, strlen(f->version)) >= GVISOR_DIRECTFS)
+		c->argv[n++] = "--directfs=false";
 	c->argv[n++] = c->platform;
 	for (unsigned i = 0; i < ARRAY_LEN(gvisor_run_words); i++)
 		c->argv[n++] = gvisor_run_words[i];
-	_Static_assert(ARRAY_LEN(gvisor_options) + ARRAY_LEN(gvisor_run_words) + 3 <=
+	_Static_assert(ARRAY_LEN(gvisor_options) + ARRAY_LEN(gvisor_run_words) + 4 <=
 			       ARRAY_LEN(c->argv),
 		       "the command line and a NULL");
 	*out = (struct jail_engine){ .tier = JAIL_GVISOR,
 				     .argv = c->argv,
 				     .filter = filter,
-				     .user_namespaces = 2,
+				     .user_namespaces = 1, /* of the sentry */
 				     .own = c };
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* gvisor_test.c - the examination of runsc, with programs that only look like it. */
 #include "tier/gvisor.h"
-#include "base/clock.h"
+#include "jail/feature.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -175,12 +175,14 @@ TEST(the_platform_that_works_is_chosen)
 		"case \"$*\" in --version) echo runsc version 20240729; exit 0 ;; esac\n"
 		"case \"$*\" in *--platform=ptrace*'do /bin/echo ready') echo ready; exit 0 ;; esac\n"
 		"echo unknown platform; exit 128";
-	struct wire_tier_facts f;
+	struct wire_tier_facts f = { 0 };
 	struct err e;
 
 	if (geteuid() != 0)
 		SKIP("needs root: a mount namespace for the probe");
-	CHECK_INT(probe(script, PATIENCE_MS, &f, &e), 0);
+	f.features = ~UINT64_C(0);
+	CHECK_INT(gvisor_probe_file(fake(script, 0755), PATIENCE_MS, &f, &e), 0);
+	CHECK(f.features == ~FEATURE_BIT(FEATURE_LANDLOCK));
 	CHECK_STR(f.platform, "ptrace");
 	CHECK_STR(f.version, "20240729");
 	CHECK_INT(strlen(f.sha256), 64);
@@ -251,7 +253,7 @@ TEST(the_command_line_has_the_platform_and_no_value_of_a_request)
 
 	CHECK_INT(gvisor_outer_box(&h, &f, &about, &sp, &out, &e), 0);
 	CHECK_INT(out.tier, JAIL_GVISOR);
-	CHECK_INT(out.user_namespaces, 2);
+	CHECK_INT(out.user_namespaces, 1);
 	CHECK(out.filter);
 	CHECK_STR(out.argv[0], "/usr/bin/runsc");
 	for (; out.argv[n]; n++) {
@@ -263,4 +265,30 @@ TEST(the_command_line_has_the_platform_and_no_value_of_a_request)
 	CHECK_STR(out.argv[n - 1], "box");
 	gvisor_release(&out);
 	CHECK(!out.own);
+}
+
+static int has_directfs(const char *version)
+{
+	struct tier_host h = { .dir = -1 };
+	struct wire_tier_facts f = { .engine = "/usr/bin/runsc", .platform = "ptrace" };
+	struct wire_box about = { 0 };
+	struct spec sp = { .id = "" };
+	struct jail_engine out = { 0 };
+	struct err e;
+	int found = 0;
+
+	snprintf(f.version, sizeof(f.version), "%s", version);
+	if (gvisor_outer_box(&h, &f, &about, &sp, &out, &e) < 0)
+		return -1;
+	for (unsigned n = 0; out.argv[n]; n++)
+		found += strcmp(out.argv[n], "--directfs=false") == 0;
+	gvisor_release(&out);
+	return found;
+}
+
+TEST(only_builds_that_know_directfs_get_the_option_that_forbids_it)
+{
+	CHECK_INT(has_directfs("0.0~20221219.0"), 0);
+	CHECK_INT(has_directfs("0.0~20240729.0"), 1);
+	CHECK_INT(has_directfs("20251013.1"), 1);
 }
