@@ -5,6 +5,7 @@
 extern const struct command command_config;
 extern const struct command command_doctor;
 extern const struct command command_policy;
+extern const struct command command_prove;
 extern const struct command command_serve;
 extern const struct command command_stop;
 extern const struct command command_support_bundle;
