@@ -76,6 +76,7 @@ static struct exit_info ending_of(const struct batch_job *j, const struct wire_c
 		.exit = j->exit,
 		.evidence = figures != NULL,
 		.limits = j->about.limits,
+		.engine = j->about.tier != WIRE_TIER_CONTAINER,
 		.wall_ms = s->wall_ms,
 		.run_us = j->exited ? j->exit.wall_us : now_us() - j->began_us,
 	};

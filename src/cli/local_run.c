@@ -220,6 +220,7 @@ int local_run_exec(struct local_run *s, const char *const *argv, struct exit_inf
 		.exited = st.exited,
 		.exit = st.exit,
 		.limits = s->box.about.limits,
+		.engine = s->box.about.tier != WIRE_TIER_CONTAINER,
 		.wall_ms = wall_ms(s),
 		.run_us = (now_ns() - began) / 1000,
 	};

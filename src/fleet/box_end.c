@@ -69,8 +69,12 @@ static enum cause own_end(const struct box *b, const struct wire_counters *figur
 		return CAUSE_LIFETIME;
 	if (figures->over_cpu == 1)
 		return CAUSE_CPU;
-	return figures->oom_kills != UINT64_MAX && figures->oom_kills > b->seen.oom_kills
-		       ? CAUSE_MEMORY
+	if (figures->oom_kills != UINT64_MAX && figures->oom_kills > b->seen.oom_kills)
+		return CAUSE_MEMORY;
+	/* An engine needs threads of its own; init of a container continues without. */
+	return b->about.tier != WIRE_TIER_CONTAINER && figures->pids_hits != UINT64_MAX &&
+			       figures->pids_hits > b->seen.pids_hits
+		       ? CAUSE_PROCESSES
 		       : CAUSE_HOST;
 }
 

@@ -154,6 +154,7 @@ static void exit_conclude(struct exec *r, const struct wire_counters *figures)
 		.exit = r->exit,
 		.evidence = figures != NULL,
 		.limits = b->about.limits,
+		.engine = b->about.tier != WIRE_TIER_CONTAINER,
 		.wall_ms = (uint32_t)r->wall_ms,
 		.run_us = r->exited ? r->exit.wall_us : (loop_now_ms() - r->began_ms) * 1000,
 		.served = 1,

@@ -153,6 +153,12 @@ static int over_processes(const struct exit_info *x)
 	return exited_badly(x) && cause_some(x, x->figures.pids_hits);
 }
 
+/* The engine could not start a thread of its own. */
+static int engine_over_processes(const struct exit_info *x)
+{
+	return x->engine && !x->exited && cause_some(x, x->figures.pids_hits);
+}
+
 static int over_disk(const struct exit_info *x)
 {
 	return exited_badly(x) && ((x->exit.disk_size && x->exit.disk_free < DISK_FULL_BELOW) ||
@@ -179,6 +185,7 @@ static const struct cause_rule {
 	/* Before processes and disk: here the kernel killed a process, there it only rejected
 	 * something. */
 	{ over_memory, CAUSE_MEMORY },
+	{ engine_over_processes, CAUSE_PROCESSES },
 	{ cause_vanished, CAUSE_HOST },
 	{ start_failed, CAUSE_HOST },
 	{ over_processes, CAUSE_PROCESSES },
@@ -387,6 +394,13 @@ static void way_exit(const struct exit_info *x, struct buf *out)
 			   x->served ? "" : "atoll run -- ");
 }
 
+/* In a container only the process that reached the limit would have ended. */
+static void way_engine(const struct exit_info *x, struct buf *out)
+{
+	if (x->engine && !x->exited)
+		buf_puts(out, "   (in this isolation tier the limit ends the whole box)");
+}
+
 static void way_memory(const struct exit_info *x, struct buf *out)
 {
 	char peak[UNITS_TEXT];
@@ -394,11 +408,13 @@ static void way_memory(const struct exit_info *x, struct buf *out)
 	raise_bytes(x, out, "mem", x->limits.mem_bytes);
 	if (cause_some(x, x->figures.mem_peak))
 		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
+	way_engine(x, out);
 }
 
 static void way_processes(const struct exit_info *x, struct buf *out)
 {
 	raise_count(x, out, "pids", 2 * x->limits.pids);
+	way_engine(x, out);
 }
 
 static void way_disk(const struct exit_info *x, struct buf *out)

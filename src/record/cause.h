@@ -32,6 +32,7 @@ struct exit_info {
 	struct wire_limits limits;
 	uint32_t wall_ms;
 	uint64_t run_us;
+	int engine; /* the box has an engine, the kernel of its programs: its end is the end of the box */
 	int served;          /* requested over the API: the hint uses names of the API */
 	enum cause because;  /* why the daemon ended the box; CAUSE_EXIT: it did not */
 	uint64_t because_ms; /* the timeout that was reached */

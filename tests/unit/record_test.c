@@ -89,6 +89,30 @@ TEST(a_kill_with_an_oom_event_has_cause_memory)
 	CHECK_STR(hint(&x), "raise: atoll run --mem 512M ...   (peak was 256 MiB)");
 }
 
+/* An engine is the kernel of its box: where it ends, no exit status arrives. */
+TEST(limits_that_end_an_engine_are_the_cause_of_the_end_of_its_box)
+{
+	struct exit_info x = { .program = "prog",
+			       .evidence = 1,
+			       .engine = 1,
+			       .limits = { .mem_bytes = 256 << 20, .pids = 64 } };
+
+	CAUSE(x, "host", 125);
+	x.figures.pids_hits = 2;
+	CAUSE(x, "processes", 137);
+	CHECK_STR(
+		hint(&x),
+		"raise: atoll run --pids 128 ...   (in this isolation tier the limit ends the whole box)");
+	x.figures.oom_kills = 1;
+	CAUSE(x, "memory", 137);
+	CHECK_STR(
+		hint(&x),
+		"raise: atoll run --mem 512M ...   (in this isolation tier the limit ends the whole box)");
+	x.engine = 0;
+	x.figures.oom_kills = 0;
+	CAUSE(x, "host", 125);
+}
+
 TEST(a_failed_exit_with_an_oom_event_has_cause_memory_and_a_good_one_exit)
 {
 	struct exit_info bad = exited_with(1), good = exited_with(0);
