@@ -100,6 +100,7 @@ enum fleet_outcome { /* of an exec; docs/daemon.md describes them */
 		     FLEET_HOST,
 		     FLEET_OUTCOMES,
 };
+const char *fleet_outcome_name(enum fleet_outcome outcome); /* run_end.c */
 /* How a box came to its client. */
 enum fleet_start { FLEET_COLD, FLEET_POOLED, FLEET_WARM, FLEET_STARTS };
 enum fleet_exits { EXITS_0, EXITS_1, EXITS_2, EXITS_126, EXITS_127, EXITS_OTHER, EXITS_COUNT };
@@ -121,7 +122,6 @@ struct fleet_figures {
 	uint64_t languages
 		[FLEET_LANGS]
 		[2]; /* runs: [1] exited with 0, [0] did not; the last row is for commands */
-	uint64_t outcomes[FLEET_LANGS][FLEET_OUTCOMES];    /* runs, by language as above */
 	uint64_t network_in, network_out, network_refused; /* of all boxes, through egress */
 	uint64_t installs[PM_COUNT][2]; /* sets of packages: [1] installed, [0] not */
 	struct fleet_histogram create, run, run_cpu, run_memory, install;

@@ -1,4 +1,4 @@
-/* run_end.h - writes the end of a run and its receipt, in one transaction: both exist or neither.
+/* run_end.h - writes the end of a run, counts it and writes its receipt, in one transaction: all or nothing.
  * Owns: nothing. The content of receipts belongs to receipt/, which sets fleet.receipts. */
 #pragma once
 #include "base/sha256.h"

@@ -92,27 +92,6 @@ static unsigned run_writer_find_language(const char *name)
 	return n;
 }
 
-static enum fleet_outcome run_writer_outcome(enum cause cause, int status)
-{
-	switch (cause) {
-	case CAUSE_EXIT:
-		return status == 0 ? FLEET_OK : FLEET_ERROR;
-	case CAUSE_SIGNAL:
-		return FLEET_ERROR;
-	case CAUSE_CPU:
-	case CAUSE_WALL:
-		return FLEET_TIMEOUT;
-	case CAUSE_MEMORY:
-	case CAUSE_PROCESSES:
-	case CAUSE_DISK:
-		return FLEET_LIMIT;
-	case CAUSE_HOST:
-		return FLEET_HOST;
-	default:
-		return FLEET_STOPPED;
-	}
-}
-
 static void run_writer_set_example(struct fleet_exemplar *x, const struct store_run *row,
 				   double value)
 {
@@ -131,7 +110,6 @@ static void run_writer_count_run(struct fleet_figures *f, const struct run_write
 	unsigned bucket;
 
 	f->ended[x->cause]++;
-	f->outcomes[language][run_writer_outcome(x->cause, x->row.status)]++;
 	f->languages[language][well]++;
 	if (x->cause == CAUSE_EXIT)
 		f->exits[exit_code(x->row.status)]++;

@@ -55,7 +55,7 @@ static const struct metrics_moment *metrics_moment_before(const struct metrics *
 double metrics_increase(const struct metrics *m, const struct metrics_series *s, unsigned slot,
 			const struct metrics_moment *since)
 {
-	double now = m->now[s->slot + slot], before = 0;
+	double now = m->now[s->slot + slot], before = s->base;
 
 	if (s->first <= since->collection && s->slot + slot < since->n)
 		before = since->v[s->slot + slot];

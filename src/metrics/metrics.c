@@ -134,6 +134,12 @@ void metrics_put(struct metrics *m, enum metric_id id, double value, const char 
 	m->now[s->slot] += value;
 }
 
+void metrics_set_base(struct metrics *m, enum metric_id id, double value, const char *label,
+		      const char *second)
+{
+	metrics_find_series(m, id, label, second)->base = value;
+}
+
 void metrics_put_histogram(struct metrics *m, enum metric_id id, const struct fleet_histogram *h,
 			   const struct fleet_exemplar *examples, const char *label)
 {

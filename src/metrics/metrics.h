@@ -39,6 +39,10 @@ void metrics_add_source(struct metrics *m, struct metrics_source *s);
  * sets in a collection is not shown. Two values for the same series are added. */
 void metrics_put(struct metrics *m, enum metric_id id, double value, const char *label,
 		 const char *second);
+/* A counter that continues from the database: only what is beyond this value is an increase. Called before the first
+ * collection. */
+void metrics_set_base(struct metrics *m, enum metric_id id, double value, const char *label,
+		      const char *second);
 /* examples: one for each bucket, or NULL; valid until the next collection. */
 void metrics_put_histogram(struct metrics *m, enum metric_id id, const struct fleet_histogram *h,
 			   const struct fleet_exemplar *examples, const char *label);
@@ -88,6 +92,7 @@ struct metrics_series {
 	unsigned slot;  /* of its value; a histogram has METRICS_SLOTS of them */
 	uint64_t seen;  /* the last collection with a value */
 	uint64_t first; /* the first one */
+	double base;    /* of a counter that the database has: its value when this process began */
 	const struct fleet_exemplar *examples;
 	char *text; /* `name{label="value"` as in /metrics, without "}" */
 	const char *labels[METRIC_LABELS];

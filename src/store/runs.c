@@ -142,6 +142,33 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	return -1;
 }
 
+int store_run_count_end(struct store *s, const char *id, const char *outcome, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO run_counts SELECT runtime, ?, 1 FROM runs WHERE id = ?"
+		       " ON CONFLICT DO UPDATE SET n = n + 1");
+
+	sql_text(&q, outcome);
+	sql_text(&q, id);
+	return sql_run(&q, e);
+}
+
+int store_run_counts(struct store *s, struct store_run_count *out, unsigned *out_n, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT language, outcome, n FROM run_counts LIMIT ?");
+	unsigned n = 0;
+	int rc;
+
+	sql_i64(&q, STORE_RUN_COUNTS);
+	while ((rc = sql_row(&q, e)) > 0) {
+		sql_get_text(&q, out[n].language, sizeof(out[n].language));
+		sql_get_text(&q, out[n].outcome, sizeof(out[n].outcome));
+		out[n++].n = sql_get_u64(&q);
+	}
+	*out_n = n;
+	return rc;
+}
+
 /* Asking ---- */
 
 int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e)

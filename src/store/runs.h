@@ -43,6 +43,19 @@ must_check int store_run_begin(struct store *s, const struct store_run *r, struc
 /* By r->id: ended_ns (not 0), cause, status, output_bytes, record, receipt. ERR_CONFLICT: it has ended
  * before, and the first end is kept. */
 must_check int store_run_end(struct store *s, const struct store_run *r, struct err *e);
+/* How many runs have ended, by language ("": a command) and outcome. Counted in the transaction of the end: the sum
+ * is the number of ends, also after kill -9. Rows of runs that are deleted stay counted. */
+struct store_run_count {
+	char language[STORE_WORD + 1];
+	char outcome[STORE_WORD + 1];
+	uint64_t n;
+};
+enum { STORE_RUN_COUNTS = 1000 };
+must_check int store_run_count_end(struct store *s, const char *id, const char *outcome,
+				   struct err *e);
+/* out: STORE_RUN_COUNTS rows. */
+must_check int store_run_counts(struct store *s, struct store_run_count *out, unsigned *out_n,
+				struct err *e);
 must_check int store_run_get(struct store *s, const char *id, struct store_run *out, struct err *e);
 
 struct store_run_filter { /* zero: everything */

@@ -849,12 +849,20 @@ static const char proofs[] = "CREATE TABLE proofs ("
 			     ") STRICT;"
 			     "CREATE INDEX proofs_tier ON proofs (tier, at_ns);";
 
+/* Ends of runs by language and outcome, counted in the transaction of each end: runs.h. */
+static const char run_counts[] = "CREATE TABLE run_counts ("
+				 " language TEXT NOT NULL,"
+				 " outcome TEXT NOT NULL,"
+				 " n INTEGER NOT NULL,"
+				 " PRIMARY KEY (language, outcome)"
+				 ") STRICT, WITHOUT ROWID;";
+
 const char *const schema_steps[] = {
-	first,      contexts,     batches,   network,   package_sets,        cheaper_runs,
-	surfaces,   pauses,       snapshots, pipelines, policies_and_agents, clocks,
-	history,    mcp_sessions, ui_links,  secrets,   network_rules,       templates,
-	usage,      series,       receipts,  schedules, notifications,       usage_sums,
-	usage_disk, isolation,    proofs,
+	first,      contexts,     batches,   network,    package_sets,        cheaper_runs,
+	surfaces,   pauses,       snapshots, pipelines,  policies_and_agents, clocks,
+	history,    mcp_sessions, ui_links,  secrets,    network_rules,       templates,
+	usage,      series,       receipts,  schedules,  notifications,       usage_sums,
+	usage_disk, isolation,    proofs,    run_counts,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -42,8 +42,6 @@ static void figures_labelled(struct metrics *m, enum metric_id id, uint64_t valu
 static void figures_languages(struct metrics *m, const struct fleet_figures *f)
 {
 	static const char *const results[] = { "failed", "ok" };
-	static const char *const outcomes[FLEET_OUTCOMES] = { "ok",    "error",   "timeout",
-							      "limit", "stopped", "host" };
 	unsigned n = lang_count() < FLEET_LANGS - 1 ? lang_count() : FLEET_LANGS - 1;
 
 	for (unsigned i = 0; i <= n; i++) {
@@ -53,9 +51,25 @@ static void figures_languages(struct metrics *m, const struct fleet_figures *f)
 			metrics_put(m, METRIC_RUNS_LANGUAGE, (double)f->languages[i][k], name,
 				    results[k]);
 		for (unsigned k = 0; k < FLEET_OUTCOMES; k++)
-			metrics_put(m, METRIC_EXECUTIONS, (double)f->outcomes[i][k], name,
-				    outcomes[k]);
+			metrics_put(m, METRIC_EXECUTIONS, 0, name,
+				    fleet_outcome_name((enum fleet_outcome)k));
 	}
+}
+
+/* In the database, because they are the number of records: a server that is killed loses none. */
+static void figures_executions(struct metrics *m, const struct api *a,
+			       void (*put)(struct metrics *m, enum metric_id id, double value,
+					   const char *label, const char *second))
+{
+	static struct store_run_count rows[STORE_RUN_COUNTS];
+	unsigned n = 0;
+	struct err e;
+
+	if (store_run_counts(a->store, rows, &n, &e) < 0)
+		log_warn("executions cannot be counted", LOG_E(&e));
+	for (unsigned i = 0; i < n; i++)
+		put(m, METRIC_EXECUTIONS, (double)rows[i].n,
+		    rows[i].language[0] ? rows[i].language : "none", rows[i].outcome);
 }
 
 static void figures_execs(struct metrics *m, const struct api *a)
@@ -64,6 +78,7 @@ static void figures_execs(struct metrics *m, const struct api *a)
 	const struct fleet_figures *f = &a->fleet.figures;
 
 	figures_languages(m, f);
+	figures_executions(m, a, metrics_put);
 	figures_one(m, METRIC_RUNS_STARTED, f->runs_started);
 	for (unsigned i = 0; i < CAUSE_COUNT; i++)
 		figures_labelled(m, METRIC_RUNS_ENDED, f->ended[i], cause_name((enum cause)i));
@@ -302,6 +317,7 @@ void figures_init(struct api *a)
 	x->source.read = figures_read;
 	a->metrics = metrics_new(&a->fleet);
 	a->figures = x;
+	figures_executions(a->metrics, a, metrics_set_base);
 	metrics_add_source(a->metrics, &x->source);
 }
 

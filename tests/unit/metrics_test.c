@@ -595,3 +595,18 @@ TEST(too_many_points_are_an_error)
 		"more than 20000 points for all series together; choose a larger step or a shorter time");
 	end();
 }
+
+/* A server that starts again: only what comes after its start is an increase. */
+TEST(a_counter_of_the_database_continues)
+{
+	const struct metric_def *d = &metric_defs[METRIC_EXECUTIONS];
+	uint32_t covered;
+
+	CHECK(begin());
+	metrics_set_base(m, METRIC_EXECUTIONS, 1000, "python", "ok");
+	now.ok = 1003;
+	now.failed = 2;
+	HAS(EXPOSITION_TEXT, "atoll_executions_total{language=\"python\",outcome=\"ok\"} 1003\n");
+	CHECK(metrics_change(m, d, NULL, 300, &covered).value == 5);
+	end();
+}
