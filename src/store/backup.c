@@ -31,8 +31,8 @@ static int backup_read_schema(sqlite3 *db, int *out_schema, struct err *e)
 		       : schema_number(db, "PRAGMA user_version", out_schema, e);
 }
 
-/* All pages in one step, hence in one read transaction. (VACUUM INTO cannot be used: it rejects tables in which columns
- * were added after a generated one.) */
+/* All pages in one step, hence in one read transaction. (VACUUM INTO cannot be used: on a connection that only reads,
+ * SQLite copies row by row, and then it rejects tables with a generated column: "runs has 16 columns but 17 values".) */
 static int backup_copy(sqlite3 *from, sqlite3 *to, struct err *e)
 {
 	sqlite3_backup *copy = sqlite3_backup_init(to, "main", from, "main");

@@ -2,6 +2,7 @@
 #include "store/store.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "store/schema.h"
 #include "store/sql.h"
 
@@ -108,14 +109,21 @@ static int store_configure(sqlite3 *db, struct err *e)
 static int track_pages(sqlite3 *db, struct err *e)
 {
 	static const char rewrite[] = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
+	struct err why;
 	int mode, pages;
 
 	if (schema_number(db, "PRAGMA auto_vacuum", &mode, e) < 0 ||
 	    schema_number(db, "PRAGMA page_count", &pages, e) < 0)
 		return -1;
-	/* A full disk or another writer: the next start tries again. */
-	if (mode == 0 && pages <= REWRITE_PAGES)
-		sqlite3_exec(db, rewrite, NULL, NULL, NULL);
+	/* A full disk or another writer prevent it, but not the start: the next one tries again. */
+	if (mode == 0 && pages <= REWRITE_PAGES &&
+	    sqlite3_exec(db, rewrite, NULL, NULL, NULL) != SQLITE_OK) {
+		sql_fail(db, sqlite3_extended_errcode(db), &why);
+		log_warn(
+			"the database was not rewritten: pages of deleted rows are used again, but not "
+			"returned to the file system until the next start",
+			LOG_E(&why));
+	}
 	return 0;
 }
 

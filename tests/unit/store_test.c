@@ -9,7 +9,9 @@
 #include "forked.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include "store_v1.h"
 
 static void path_of(char out[160], const char *dir, const char *name)
@@ -809,4 +811,29 @@ TEST(writes_join_an_open_group)
 	CHECK_INT(history_count(s, "SELECT count(*) FROM teams WHERE name = 'three'"), 0);
 	store_doom(s, &why); /* without a group */
 	CHECK_INT(put_team(s, "four"), 0);
+}
+
+/* The file cannot grow: its rewrite fails, is reported, and the store opens. */
+TEST_FORKED(a_database_that_cannot_be_rewritten_is_used_as_it_is)
+{
+	struct rlimit small = { 65536, 65536 };
+	char path[160], said[4096] = "";
+	int log, before = dup(2);
+
+	STORE(s, dir);
+	store_close(s);
+	s = NULL;
+	CHECK_INT(plain(dir, "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;"
+			     " PRAGMA journal_mode = WAL"),
+		  SQLITE_OK);
+	path_of(path, dir, "log");
+	log = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	signal(SIGXFSZ, SIG_IGN);
+	dup2(log, 2);
+	setrlimit(RLIMIT_FSIZE, &small);
+	CHECK_OK(store_open(&s, dir, &err));
+	dup2(before, 2);
+	CHECK_INT(history_count(s, "PRAGMA auto_vacuum"), 0);
+	CHECK(pread(log, said, sizeof(said) - 1, 0) > 0);
+	CHECK(strstr(said, "the database was not rewritten") != NULL);
 }
