@@ -284,19 +284,21 @@ static int add_numbers(struct seccomp_program *p, struct ranges *rs, unsigned fl
 {
 	unsigned no_such_call = seccomp_answer(p, actions[SECCOMP_ENOSYS]);
 	unsigned refused = seccomp_answer(p, actions[SECCOMP_REFUSED]);
-	unsigned places[NUMBERS];
+	int microvm = !!(flags & SECCOMP_MICROVM);
+	const struct seccomp_row *rows = microvm ? seccomp_microvm_rows : seccomp_rows;
+	unsigned nrows = microvm ? seccomp_n_microvm_rows : seccomp_nrows, places[NUMBERS];
 	int newest = 0;
 
 	for (unsigned i = 0; i < NUMBERS; i++)
 		places[i] = refused;
-	for (unsigned i = 0; i < seccomp_nrows; i++) {
-		int nr = seccomp_number(seccomp_rows[i].call);
+	for (unsigned i = 0; i < nrows; i++) {
+		int nr = seccomp_number(rows[i].call);
 
 		if (nr < 0)
 			continue;
 		if (nr >= NUMBERS)
-			return err_set(e, ERR_LIMIT, "%s has number %d", seccomp_rows[i].call, nr);
-		places[nr] = add_row(p, &seccomp_rows[i], flags);
+			return err_set(e, ERR_LIMIT, "%s has number %d", rows[i].call, nr);
+		places[nr] = add_row(p, &rows[i], flags);
 		newest = nr > newest ? nr : newest;
 	}
 	for (unsigned i = 0; flags & SECCOMP_GVISOR && i < seccomp_n_gvisor_rows; i++)

@@ -16,6 +16,7 @@ enum {
 	SECCOMP_STRICT = 1 << 0,  /* also without ptrace, SysV ipc, mqueues, splice, ... */
 	SECCOMP_NO_CORE = 1 << 1, /* core_pattern is a pipe: RLIMIT_CORE is not to be changed */
 	SECCOMP_GVISOR = 1 << 2,  /* of an outer box: with seccomp_gvisor_rows */
+	SECCOMP_MICROVM = 1 << 3, /* of an outer box: seccomp_microvm_rows and nothing else */
 };
 
 must_check int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e);
@@ -45,6 +46,9 @@ extern const unsigned seccomp_nrows;
  * own processes to far fewer. */
 extern const struct seccomp_row seccomp_gvisor_rows[];
 extern const unsigned seccomp_n_gvisor_rows;
+/* All calls of QEMU and mux. */
+extern const struct seccomp_row seccomp_microvm_rows[];
+extern const unsigned seccomp_n_microvm_rows;
 
 /* The call's number on this machine; -1 where the architecture has no such call (open on arm64). */
 int seccomp_number(const char *call);

@@ -915,3 +915,26 @@ TEST(every_call_of_the_list_of_gvisor_exists_here_and_has_a_reason)
 		CHECK(seccomp_gvisor_rows[i].why);
 	}
 }
+
+/* ---- the outer box of a virtual machine ---- */
+
+TEST(the_outer_box_of_a_guest_has_only_the_calls_of_its_list)
+{
+	struct seccomp outer = compiled(SECCOMP_MICROVM);
+	unsigned passed = 0;
+
+	for (int nr = 0; nr <= NEWEST + 40; nr++)
+		passed += passes(&outer, nr) ? 1 : 0;
+	printf("# %u call numbers pass\n", passed);
+	for (unsigned i = 0; i < seccomp_n_microvm_rows; i++) {
+		int nr = seccomp_number(seccomp_microvm_rows[i].call);
+
+		if (nr >= 0 && seccomp_microvm_rows[i].verdict == SECCOMP_ALLOWED)
+			CHECK(passes(&outer, nr));
+	}
+	CHECK(!passes(&outer, seccomp_number("mount")));
+	CHECK(!passes(&outer, seccomp_number("ptrace")));
+	CHECK(!passes(&outer, seccomp_number("unlinkat")));
+	CHECK(!passes(&outer, seccomp_number("bpf")));
+	seccomp_fini(&outer);
+}
