@@ -240,7 +240,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .layers_dir = -1,
 				  .roots_dir = -1,
 				  .tier_service = -1,
-				  .tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1 } };
+				  .tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1 } };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();

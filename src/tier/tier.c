@@ -3,6 +3,7 @@
 #include "tier/gvisor.h"
 #include "base/cleanup.h"
 #include "tier/plain.h"
+#include "tier/qemu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,23 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.probe = gvisor_probe,
 		.outer_box = gvisor_outer_box,
 		.release = gvisor_release,
+	},
+	[WIRE_TIER_MICROVM] = {
+		.name = "microvm",
+		.rank = 4,
+		.unsupported = NEED(LAYERS) | NEED(ROOT) | NEED(VOLUME) | NEED(VOLUME_WRITABLE) |
+			       NEED(SECRETS) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) |
+			       NEED(CAPTURE) | NEED(LIMIT) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		/* kernel of the guest, QEMU, and the code that it translates without KVM */
+		.mem_extra_bytes = (VM_SPARE_MIB + 96 + 256) * UINT64_C(1) << 20,
+		.mem_min_bytes = 32 << 20,
+		.pids_times = 1,
+		.pids_extra = 64, /* threads of QEMU */
+		.start_ms = 120000,
+		.probe = qemu_probe,
+		.prepare = qemu_prepare,
+		.outer_box = qemu_outer_box,
+		.release = qemu_release,
 	},
 };
 

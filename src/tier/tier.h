@@ -16,6 +16,7 @@ struct tier_host {
 	char dir_path[256]; /* its name in the mounts of the host: for probe() and prepare() */
 	int init_exe;       /* sealed image of init; -1 outside the keeper */
 	int mux_exe;        /* sealed image of mux and guest stub; -1 outside the keeper */
+	int skeleton;       /* for prepare(): folder with the root of a box without /usr; else -1 */
 	int rootless;       /* the keeper has no root */
 	uint64_t features;  /* bits of enum jail_feature that a container box gets on this host */
 };
