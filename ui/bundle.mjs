@@ -50,6 +50,23 @@ async function compile(plugins = []) {
 	return result
 }
 
+/** /play/: pages, a worker and a frame of their own, which share no file with the application. */
+async function play(all) {
+	const { build } = await import('esbuild')
+	const { outputFiles, metafile } = await build({
+		absWorkingDir: here, entryPoints: { play: 'src/play/page.ts', frame: 'src/play/frame.ts', worker: 'src/play/worker.ts' },
+		entryNames: '[name]-[hash]', outdir: '/play', bundle: true, format: 'esm', target: 'es2022', minify: true, legalComments: 'none',
+		metafile: true, write: false, logLevel: 'error',
+	})
+	const names = outputFiles.map((f) => f.path.split('/').pop())
+	const path = (name, ending) => '/play/' + names.find((n) => n.startsWith(`${name}-`) && n.endsWith(ending))
+	outputFiles.forEach((f, i) => { all['/play/' + names[i]] = Buffer.from(f.contents) })
+	const page = (name) => readFileSync(join(here, 'static', name), 'utf8')
+	all['/play/'] = Buffer.from(page('play.html').replace('@PLAY_JS@', path('play', '.js')).replace('@PLAY_CSS@', path('play', '.css')))
+	all['/play/frame.html'] = Buffer.from(page('play-frame.html').replace('@FRAME@', path('frame', '.js')).replace('@WORKER@', path('worker', '.js')))
+	return metafile.inputs
+}
+
 /** {path: bytes} of all files, and the names of the two that the page begins with. */
 async function files() {
 	const { outputFiles, metafile } = await compile([together((await compile()).metafile)])
@@ -77,9 +94,10 @@ async function files() {
 	early.delete(js)
 	const hints = [...early].sort().map((path) => `<link rel="modulepreload" href="${path}">`).join('\n')
 	for (const name of readdirSync(join(here, 'static')))
-		if (name !== 'index.html') all['/' + name] = readFileSync(join(here, 'static', name))
+		if (name !== 'index.html' && !name.startsWith('play')) all['/' + name] = readFileSync(join(here, 'static', name))
 	const page = readFileSync(join(here, 'static/index.html'), 'utf8').replaceAll('@JS@', js).replaceAll('@CSS@', css).replace('@EARLY@', hints)
 	all['/'] = Buffer.from(page)
+	Object.assign(metafile.inputs, await play(all))
 	return { all, js, css, metafile }
 }
 
@@ -90,7 +108,7 @@ function pack(all) {
 		const body = gzipSync(all[path], { level: 9 })
 		body[9] = 3 // the system's number, which differs between builds of Node
 		const hash = createHash('sha256').update(body).digest('hex').slice(0, 32)
-		const type = types[path === '/' ? '.html' : extname(path)]
+		const type = types[path.endsWith('/') ? '.html' : extname(path)]
 		if (!type) throw new Error(`${path}: no type is known for this file`)
 		index.push(`${path} ${type} ${hash} ${all[path].length} ${offset} ${body.length}`)
 		bodies.push(body)

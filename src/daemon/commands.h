@@ -13,6 +13,7 @@ extern const struct command command_backup;
 extern const struct command command_key;
 extern const struct command command_receipt;
 extern const struct command command_restore;
+extern const struct command command_tier;
 extern const struct command command_upgrade;
 
 /* Adds the bit of the row with this name, in the launcher's table or in init's; -1: no such row. */

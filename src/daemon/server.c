@@ -42,6 +42,7 @@
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
 #include "tools/tool.h"
+#include "v1/play.h"
 #include "v1/ui.h"
 #include "webhook/runner.h"
 #include "v1ops/schedule_runs.h"
@@ -792,10 +793,10 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
-	static const struct api_surface *const surfaces[] = {
-		&e2b_surface,    &ui_surface, &e2bcontrol_surface, &tool_surface, &mcp_surface,
-		&swerex_surface, NULL
-	};
+	static const struct api_surface *const surfaces[] = { &e2b_surface,    &play_surface,
+							      &ui_surface,     &e2bcontrol_surface,
+							      &tool_surface,   &mcp_surface,
+							      &swerex_surface, NULL };
 	char boot[64];
 
 	conf.hooks = hooks;

@@ -103,7 +103,7 @@ static int ui_accepts_html(const struct http_req *r)
 
 /* "gzip" in the list, and not with ";q=0". A client that names no coding may not be able to read
  * one. */
-static int ui_accepts_gzip(const struct http_req *r)
+int ui_accepts_gzip(const struct http_req *r)
 {
 	const char *list = http_header(r, "accept-encoding"),
 		   *at = list ? strcasestr(list, "gzip") : NULL;
@@ -154,10 +154,11 @@ static void ui_set_headers(struct call *c, const struct ui_file *f, int is_page,
 	http_set(r, "Cache-Control",
 		 is_page || is_frame ? "no-cache" : "public, max-age=31536000, immutable");
 	http_set(r, "Vary", is_page ? "Accept, Accept-Encoding" : "Accept-Encoding");
-	http_set(r, "Referrer-Policy", "no-referrer");
+	if (strncmp(f->path, "/play/", 6) != 0)
+		http_set(r, "Referrer-Policy", "no-referrer");
 	if (is_frame)
 		ui_set_frame_headers(r);
-	if (is_frame || strncmp(f->type, "text/html", 9) != 0)
+	if (is_frame || !strncmp(f->path, "/play/", 6) || strncmp(f->type, "text/html", 9) != 0)
 		return;
 	ui_frame_sources(c->api, &frames);
 	/* The editor and the terminal create style elements; scripts are executed only from files
@@ -209,6 +210,16 @@ static void ui_reply(struct call *c, const struct ui_file *f, int is_page)
 	http_reply(r, 200, f->type, f->bytes, f->len);
 }
 
+int ui_reply_path(struct call *c, const char *path)
+{
+	const struct ui_file *f = ui_find(path);
+
+	if (!f)
+		return -1;
+	ui_reply(c, f, !strncmp(f->type, "text/html", 9));
+	return 0;
+}
+
 /* Pages of boxes at names of the same site could set cookies for this page and share its process. */
 int ui_is_beside_previews(const struct api_conf *conf, const char *host)
 {
@@ -218,7 +229,7 @@ int ui_is_beside_previews(const struct api_conf *conf, const char *host)
 	return 0;
 }
 
-static void ui_refuse_site(struct call *c)
+void ui_refuse_site(struct call *c)
 {
 	preview_html(
 		c,

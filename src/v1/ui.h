@@ -13,3 +13,8 @@ int ui_is_built(void); /* 0: this executable has no web UI in it */
 /* 1: ports of boxes are reached at names of the same site as this Host, so the page is not served
  * there. */
 int ui_is_beside_previews(const struct api_conf *conf, const char *host);
+
+/* For pages that are in the bundle and have policies of their own (play.c). */
+int ui_reply_path(struct call *c, const char *path); /* -1: the bundle has no such file */
+int ui_accepts_gzip(const struct http_req *r);
+void ui_refuse_site(struct call *c); /* the answer where ui_is_beside_previews() */

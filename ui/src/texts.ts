@@ -38,6 +38,10 @@ export const t = {
 		memory: 'Memory', time: 'Time limit', options: 'Options',
 		reset: 'Back to the example',
 		readOnly: 'Your role is viewer: it may look, not run.',
+		browser: 'Run in the browser', browserHint: 'In your browser, with Pyodide or QuickJS: no box is created', inBrowser: 'In your browser: no box was created.',
+		browserFailed: 'The program cannot run in the browser', browserStopped: 'stopped',
+		browserEnd: (ok: boolean, error: string, ms: number) => ok ? `Finished in your browser in ${Math.round(ms)} ms` : `Ended in your browser: ${error}`,
+		browserCut: (shown: string, dropped: string) => `The first ${shown} of output are shown; ${dropped} more were left out.`,
 		missing: (title: string, how: string) => `${title} is not installed on this machine. ${how}`,
 	},
 	output: {

@@ -8,6 +8,8 @@ import { CopyButton, ErrorState, Line, Menu } from '../parts/basics'
 import { CodeEditor, type EditorHandle } from '../parts/CodeEditor'
 import { OutputPane } from '../parts/output'
 import { pageCommands } from '../parts/Palette'
+import { OUTPUT_MOST, playLanguage, type PlayEnd } from '../play/protocol'
+import type { Player } from '../play/run'
 import { facts, reason, sentence, verdict } from '../record'
 import { go } from '../router'
 import * as session from '../session'
@@ -41,11 +43,12 @@ export function QuickRun() {
 	const kept = useSignal<Box | null>(null), shown = useSignal(false), asCode = useSignal(false), anything = useSignal(false)
 	const place = useRef<HTMLDivElement>(null), pane = useRef<OutputPane | null>(null)
 	const going = useRef<{ box: string, exec: string, abort: AbortController } | null>(null)
+	const player = useRef<Player | null>(null), played = useSignal<PlayEnd | null>(null), inBrowser = useSignal(false) // the program of the output, not of a box
 	const busy = useComputed(() => ['starting', 'compiling', 'running', 'stopping'].includes(stage.value))
 
 	useEffect(() => {
 		pane.current = new OutputPane(place.current!, (file, line, column) => { if (!file.includes('/usr/')) editor.current?.goto(line, column) })
-		return () => going.current?.abort.abort()
+		return () => { going.current?.abort.abort(); player.current?.stop() }
 	}, [])
 
 	const program = (): Program => ({
@@ -67,15 +70,38 @@ export function QuickRun() {
 		} else if (e.type === 'error') throw new ApiError(500, e.error.code, e.error.message, e.error.why, e.error.hints)
 	}
 
+	const begin = (here: boolean) => {
+		shown.value = true
+		record.value = error.value = kept.value = played.value = null
+		anything.value = false
+		inBrowser.value = here
+		pane.current!.clear()
+		stage.value = 'starting'
+	}
+
+	const runHere = async () => {
+		const which = playLanguage(language.value)
+		if (busy.value || !which) return
+		begin(true)
+		try {
+			const { Player } = await import('../play/run')
+			player.current ??= new Player()
+			await player.current.run({ language: which, code: code(language.value, now), stdin: stdin.value }, {
+				state: (s) => { stage.value = s === 'loading' ? 'starting' : 'running' },
+				out: (stream, text) => { anything.value = true; pane.current!.add(stream, text) },
+				end: (e) => { played.value = e; stage.value = 'over' },
+			})
+		} catch (e) {
+			error.value = new ApiError(-1, 'failed', t.quick.browserFailed, e instanceof TypeError ? t.error.offline : (e as Error).message)
+			stage.value = 'failed'
+		}
+	}
+
 	const run = async () => {
 		if (busy.value || !session.mayEdit.value) return
 		const abort = new AbortController()
 		going.current = { box: '', exec: '', abort }
-		shown.value = true
-		record.value = error.value = kept.value = null
-		anything.value = false
-		pane.current!.clear()
-		stage.value = 'starting'
+		begin(false)
 		try {
 			const { limits, template: of, ...body } = requestOf(program())
 			if (keep.value) {
@@ -91,6 +117,12 @@ export function QuickRun() {
 	}
 
 	const stop = () => {
+		if (inBrowser.value && busy.value) {
+			player.current?.stop()
+			played.value = { ok: false, error: t.quick.browserStopped, dropped: 0, ms: 0 }
+			stage.value = 'over'
+			return
+		}
 		const g = going.current
 		if (!g || !busy.value) return
 		stage.value = 'stopping'
@@ -171,6 +203,7 @@ export function QuickRun() {
 			<footer>
 				{busy.value ? <button class="stop" onClick={stop} disabled={stage.value === 'stopping'}><Icon name="square" size={14} /><span>{stage.value === 'stopping' ? t.quick.stopping : t.quick.stop}</span><kbd>Ctrl .</kbd></button>
 					: <button class="primary" onClick={() => void run()} disabled={viewer} title={viewer ? t.quick.readOnly : undefined}><Icon name="play" size={14} /><span>{t.quick.run}</span><kbd>Ctrl ⏎</kbd></button>}
+				{playLanguage(language.value) && !busy.value && <button class="small" title={t.quick.browserHint} onClick={() => void runHere()}><Icon name="play" size={14} /><span>{t.quick.browser}</span></button>}
 				<label class="check" title={t.quick.keepHint}><input type="checkbox" checked={keep.value} onChange={(e) => { keep.value = e.currentTarget.checked }} />{t.quick.keep}</label>
 				<button class="small push" aria-expanded={more.value} aria-controls="quick-options" onClick={() => { more.value = !more.value; if (more.value) void templates.load() }}><Icon name={more.value ? 'chevron-down' : 'chevron-right'} size={14} /><span>{t.quick.options}</span></button>
 			</footer>
@@ -186,8 +219,13 @@ export function QuickRun() {
 				<div class="out" ref={place} />
 				{!shown.value && <div class="state empty"><p>{t.output.empty}</p><p class="dim">{t.output.emptyCli}</p><Line text={`atoll run hello${now?.endings[0] ?? '.py'}`} /></div>}
 				{stage.value === 'over' && !anything.value && <p class="dim pad">{t.output.noOutput}</p>}
-				{error.value && <ErrorState title={error.value.message} error={new ApiError(error.value.status, error.value.code, error.value.why || error.value.code, '', error.value.hints, error.value.request)} retry={() => void run()} />}
+				{inBrowser.value && <p class="dim pad">{t.quick.inBrowser}</p>}
+				{error.value && <ErrorState title={error.value.message} error={new ApiError(error.value.status, error.value.code, error.value.why || error.value.code, '', error.value.hints, error.value.request)} retry={() => void (inBrowser.value ? runHere() : run())} />}
 			</div>
+			{played.value && <div class={`verdict ${played.value.ok ? 'ok' : 'bad'}`} aria-live="polite">
+				<Icon name={played.value.ok ? 'circle-check' : 'circle-x'} />
+				<div><p><strong>{t.quick.browserEnd(played.value.ok, played.value.error ?? '', played.value.ms)}</strong></p>{played.value.dropped > 0 && <p>{t.quick.browserCut(bytes(OUTPUT_MOST), bytes(played.value.dropped))}</p>}</div>
+			</div>}
 			<Verdict record={record.value} onPlace={(line) => editor.current?.goto(line)} box={kept.value} rerun={{
 				memory: (mib) => { memory.value = mib; more.value = true; void run() }, time: (s) => { seconds.value = s; more.value = true; void run() },
 			}} />

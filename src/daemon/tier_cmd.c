@@ -1,0 +1,100 @@
+/* tier_cmd.c - `atoll tier`: prepares what an isolation tier needs (docs/tiers.md). */
+#include "base/cleanup.h"
+#include "daemon/commands.h"
+#include "daemon/prepare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TIER_FROM, TIER_FORCE, TIER_STATE, TIER_CONFIG, TIER_NFLAGS };
+
+static const struct flag flags[TIER_NFLAGS] = {
+	[TIER_FROM] = { "from", 0, FLAG_TEXT, "DIR",
+			"prepare: a node_modules folder with the packages; npm is not started" },
+	[TIER_FORCE] = { "force", 'f', FLAG_SWITCH, NULL, "prepare: again, although it is done" },
+	[TIER_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
+	[TIER_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
+};
+
+static const struct preparation *const preparations[] = { &preparation_play };
+
+static const struct preparation *tier_find_preparation(const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(preparations); i++)
+		if (!strcmp(preparations[i]->name, name))
+			return preparations[i];
+	return NULL;
+}
+
+static int tier_usage(const struct cli *cli, const char *name)
+{
+	char shown[SHOWN];
+	struct cli_error t;
+
+	if (name)
+		cli_error_what(&t, "not_found", "tier prepare: there is nothing named '%s'",
+			       cli_error_shown(name, shown));
+	else
+		cli_error_what(&t, "usage", "tier prepare: name what to prepare");
+	for (unsigned i = 0; i < ARRAY_LEN(preparations) && i < ARRAY_LEN(t.hints); i++)
+		cli_error_hint(&t, i ? "or" : "type", "atoll tier prepare %s",
+			       preparations[i]->name);
+	return cli_error_print(&t, cli->json, STATUS_USAGE);
+}
+
+static int tier_prepare(const struct cli *cli, const struct args *a)
+{
+	const struct preparation *p = a->nwords == 2 ? tier_find_preparation(a->words[1]) : NULL;
+	struct prepare_how how = { .from = args_text(a, TIER_FROM, NULL),
+				   .force = args_has(a, TIER_FORCE),
+				   .quiet = cli->quiet };
+	struct state_dir dir;
+	struct cli_error t;
+	struct err e = { 0 };
+
+	if (!p)
+		return tier_usage(cli, a->nwords == 2 ? a->words[1] : NULL);
+	if (state_dir_find(&dir, args_text(a, TIER_STATE, NULL), args_text(a, TIER_CONFIG, NULL),
+			   &e) == 0 &&
+	    p->run(&dir, &how, &e) == 0) {
+		if (cli->json)
+			printf("{\"prepared\":\"%s\"}\n", p->name);
+		return 0;
+	}
+	cli_error_what(&t, err_kind_name(e.kind), "tier prepare %s failed", p->name);
+	cli_error_why(&t, "%s", e.msg);
+	return cli_error_print(&t, cli->json, STATUS_FAILED);
+}
+
+static int run_tier(const struct cli *cli, const struct args *a)
+{
+	struct cli_error t;
+
+	if (a->nwords > 0 && !strcmp(a->words[0], "prepare"))
+		return tier_prepare(cli, a);
+	cli_error_what(&t, "usage", "tier: say what to do");
+	cli_error_hint(&t, "type", "atoll tier prepare play");
+	return cli_error_print(&t, cli->json, STATUS_USAGE);
+}
+
+static const struct example examples[] = {
+	{ "atoll tier prepare play", "install the interpreters that /play/ executes in browsers" },
+	{ NULL, NULL },
+};
+
+const struct command command_tier = {
+	/* clang-format off */
+	.name = "tier",
+	.group = "Machine",
+	.usage = "prepare NAME",
+	.summary = "prepare what an isolation tier needs",
+	.notes = "play: interpreters for programs in the browser (Pyodide, QuickJS), npm packages that are compared\n"
+		 "with known hashes and stored in the state folder.",
+	.words = "prepare",
+	.flags = flags,
+	.nflags = TIER_NFLAGS,
+	.max_words = 2,
+	.examples = examples,
+	.run = run_tier,
+	/* clang-format on */
+};
