@@ -158,6 +158,7 @@ static int drop_caps(const struct child_args *c)
 {
 	struct __user_cap_data_struct have[2], want[2] = { 0 };
 	uint32_t mask = 0;
+	long ambient;
 	size_t i;
 
 	for (i = 0; c->root && i < ARRAY_LEN(kept); i++)
@@ -168,8 +169,10 @@ static int drop_caps(const struct child_args *c)
 	/* Clears the inheritable set for both, and the ambient set with it: the kernel keeps the
 	 * ambient set within the inheritable one. Cleared twice, because a capability left there
 	 * survives execve. */
-	if (sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0) < 0 || sys_capset(want) < 0 ||
-	    sys_capget(have) < 0)
+	ambient = sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0);
+	if (ambient == -EINVAL) /* gVisor has no such set */
+		ambient = 0;
+	if (ambient < 0 || sys_capset(want) < 0 || sys_capget(have) < 0)
 		return -EPERM;
 	return memcmp(have, want, sizeof(have)) ? -EPERM : 0;
 }
@@ -199,7 +202,7 @@ static int default_signals(const struct child_args *c)
 
 static int close_descriptors(const struct child_args *c)
 {
-	return (int)sys_close_range(c->channel < 0 ? 3 : CHANNEL_FD + 1, ~0u);
+	return (int)sys_close_range(c->channel < 0 ? 3 : CHANNEL_FD + 1, SYS_LAST_FD);
 }
 
 static const struct child_step {
@@ -209,15 +212,16 @@ static const struct child_step {
 	[ROW_SESSION] = { own_session },
 	[ROW_STDIO] = { own_stdio },
 	[ROW_FILE_SIZE] = { limit_file_size },
+	/* The launcher has set this already; the next row depends on it, so it is set here, too. */
+	[ROW_NO_NEW_PRIVS] = { no_new_privs },
+	/* Before the uid: where init is root (inside gVisor), a change of the uid takes the permission. */
+	[ROW_BOUNDS] = { drop_bounds },
 	/* Groups before gid before uid: each step gives up the permission for the one before. */
 	[ROW_GROUPS] = { no_groups },
 	[ROW_GID] = { become_gid },
 	[ROW_UID] = { become_uid },
 	/* A drop not verified is a hope. */
 	[ROW_READ_BACK] = { read_back },
-	/* The launcher has set this already; the next row depends on it, so it is set here, too. */
-	[ROW_NO_NEW_PRIVS] = { no_new_privs },
-	[ROW_BOUNDS] = { drop_bounds },
 	[ROW_CAPS] = { drop_caps },
 	/* As the user and without CAP_DAC_OVERRIDE, or a program could start in a directory that
 	 * its user may not enter. */
@@ -338,5 +342,5 @@ int child_become(int root)
 {
 	struct child_args c = { .root = root, .channel = -1 };
 
-	return run_rows(&c, ROW_GROUPS, ROW_CAPS);
+	return run_rows(&c, ROW_NO_NEW_PRIVS, ROW_CAPS);
 }

@@ -258,6 +258,25 @@ static int open_master(const struct child_args *c)
 	return fd;
 }
 
+/* The other end of a terminal. gVisor has no TIOCGPTPEER; there it is opened by its name. */
+static int open_slave(int master)
+{
+	const int how = O_RDWR | O_NOCTTY | O_CLOEXEC;
+	long slave = sys_ioctl(master, TIOCGPTPEER, (void *)(uintptr_t)how);
+	char name[32];
+	struct text t = { .to = name, .room = sizeof(name) };
+	unsigned number;
+
+	if (slave != -ENOTTY)
+		return (int)slave;
+	slave = sys_ioctl(master, TIOCGPTN, &number);
+	if (slave < 0)
+		return (int)slave;
+	text_add(&t, "/dev/pts/");
+	text_add_number(&t, number);
+	return (int)sys_openat(AT_FDCWD, name, how, 0);
+}
+
 static int open_terminal(struct exec *x, const struct wire_start *st, struct child_args *c)
 {
 	int unlock = 0, slave, master = open_master(c), *theirs = c->stdio;
@@ -268,8 +287,7 @@ static int open_terminal(struct exec *x, const struct wire_start *st, struct chi
 	stream_open(&x->out[0], master, 1);
 	if (sys_ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return -EIO;
-	slave = (int)sys_ioctl(master, TIOCGPTPEER,
-			       (void *)(uintptr_t)(O_RDWR | O_NOCTTY | O_CLOEXEC));
+	slave = open_slave(master);
 	if (slave < 0)
 		return slave;
 	theirs[0] = theirs[1] = theirs[2] = slave;
@@ -440,6 +458,17 @@ static struct exec *led_by(int pid)
 	return x;
 }
 
+static void exec_reap_one(int pid, int status, const struct rusage *ru)
+{
+	struct exec *x = led_by(pid);
+
+	reaped++;
+	if (x)
+		leader_ended(x, status, ru);
+	else if (zygote_child_reaped(pid) && !conn_kept())
+		sys_exit(70); /* no client has this box yet: the keeper makes another one */
+}
+
 /* Reaps every process that ends in the box: leaders of execs, and orphans. */
 static void exec_reap(void)
 {
@@ -448,17 +477,12 @@ static void exec_reap(void)
 
 	for (i = 0; i < REAP_A_TURN; i++) {
 		int pid = (int)sys_wait4(-1, &status, WNOHANG, &ru);
-		struct exec *x = pid > 0 ? led_by(pid) : NULL;
 
 		if (pid <= 0) {
 			childless = pid == -ECHILD;
 			break;
 		}
-		reaped++;
-		if (x)
-			leader_ended(x, status, &ru);
-		else if (zygote_child_reaped(pid) && !conn_kept())
-			sys_exit(70); /* no client has this box yet: the keeper makes another one */
+		exec_reap_one(pid, status, &ru);
 	}
 	zombies_left = i == REAP_A_TURN;
 }
@@ -484,12 +508,68 @@ void exec_init(void)
 	loop_want(&children, EPOLLIN);
 }
 
+/* Is /proc that of init's pid namespace? In another one the numbers mean other processes. */
+static int exec_proc_is_own(void)
+{
+	char name[16];
+	long n = sys_readlinkat(AT_FDCWD, "/proc/self", name, sizeof(name) - 1);
+
+	name[n > 0 ? n : 0] = '\0';
+	return text_number(name, 1u << 30) == sys_getpid();
+}
+
+/* Kills the children that /proc lists now. 0, or -errno. */
+static int exec_kill_children(void)
+{
+	static LAZY char pids[4096];
+	long n, i, fd = sys_openat(AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC, 0);
+	int pid = 0;
+
+	if (fd < 0 || !exec_proc_is_own()) {
+		sys_close((int)fd);
+		return fd < 0 ? (int)fd : -EXDEV;
+	}
+	n = sys_read((int)fd, pids, sizeof(pids) - 1);
+	sys_close((int)fd);
+	for (i = 0; i < n; i++) {
+		if (pids[i] != ' ') {
+			pid = pid * 10 + (pids[i] - '0');
+			continue;
+		}
+		sys_kill(pid, SIGKILL);
+		pid = 0;
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+/* An init that is not PID 1 (main.c) is the parent of every orphan: killing its children until there
+ * are none ends all its descendants, and no other process. */
+static int exec_kill_descendants(void)
+{
+	struct rusage ru;
+	int err, pid, status;
+
+	for (;;) {
+		err = exec_kill_children();
+		if (err < 0)
+			return err;
+		do
+			pid = (int)sys_wait4(-1, &status, 0, &ru);
+		while (pid == -EINTR);
+		if (pid < 0)
+			break;
+		exec_reap_one(pid, status, &ru);
+	}
+	childless = 1;
+	return 0;
+}
+
 /* The kernel signals all processes and prevents forks meanwhile, so one call is enough. Outside
- * a pid namespace of its own (a test) this would signal all processes of the machine. */
+ * a pid namespace of its own this would signal all processes of the machine. */
 int exec_kill_all(void)
 {
 	if (sys_getpid() != 1)
-		return -EPERM;
+		return exec_kill_descendants();
 	sys_kill(-1, SIGKILL);
 	childless = 0;
 	exec_reap();

@@ -417,7 +417,8 @@ static _Noreturn void files_worker(int sock, int root)
 	 * way. */
 	sock = (int)sys_fcntl(sock, F_DUPFD_CLOEXEC, UPPER + 1);
 	if (sys_dup3(self.upper, UPPER, O_CLOEXEC) < 0 || sys_dup3(sock, SOCK, O_CLOEXEC) < 0 ||
-	    sys_close_range(UPPER + 1, ~0u) < 0 || sys_setsid() < 0 || child_become(root) < 0)
+	    sys_close_range(UPPER + 1, SYS_LAST_FD) < 0 || sys_setsid() < 0 ||
+	    child_become(root) < 0)
 		sys_exit(70);
 	put_init();
 	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe without a reader is an error like others */

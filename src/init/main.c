@@ -7,7 +7,7 @@
  *
  *   fd 0 1 2   /dev/null           argv[1]  uid of the user
  *   fd 3       first connection    argv[2]  1 if clients may ask for the image's root
- *   fd 4       listening socket
+ *   fd 4       listening socket, or a socket that connections arrive on (from a guest stub)
  *   fd 5       upper layer
  *   fd 6       boot id
  *
@@ -57,6 +57,9 @@ static void init_settle(void)
 	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-init", 0);
 	sys_sigmask(~0ull); /* no handler outlives exec, and the launcher ignores nothing */
 	sys_umask(022);
+	/* Behind a guest stub it may share a pid namespace; then orphans must become its children. */
+	if (sys_getpid() != 1 && sys_prctl(PR_SET_CHILD_SUBREAPER, 1, 0) < 0)
+		sys_exit(BAD_START);
 	for (i = KEEPER_FD; i <= BOOT_FD; i++)
 		if (sys_fcntl(i, F_SETFD, FD_CLOEXEC) < 0)
 			sys_exit(BAD_START);

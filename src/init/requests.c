@@ -380,7 +380,7 @@ static int requests_files(const struct request *r)
 	if (r->head->flags & WIRE_FILES_UPPER)
 		return requests_upper(r);
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
-		return requests_refuse(r, ERR_DENIED, "this init is not PID 1");
+		return requests_refuse(r, ERR_SYS, "cannot list the processes of this box");
 	used |= conn_kept();
 	fd = files_start(root || (r->head->flags & WIRE_FILES_ROOT_IF && self.root_allowed));
 	if (fd < 0)
@@ -412,9 +412,9 @@ static int requests_stop(const struct request *r)
 {
 	int err = stop_start(r->conn, r->head->ref);
 
-	if (err == -EPERM)
-		return requests_refuse(r, ERR_DENIED, "this init is not PID 1");
-	return err < 0 ? requests_refuse(r, ERR_LIMIT, "too many wait for the programs to end") : 0;
+	if (err == -EAGAIN)
+		return requests_refuse(r, ERR_LIMIT, "too many wait for the programs to end");
+	return err < 0 ? requests_refuse(r, ERR_SYS, "cannot list the processes of this box") : 0;
 }
 
 static int connect_port(const struct request *r)

@@ -149,6 +149,7 @@ static inline void sys_close(int fd)
 		SYS(close, fd);
 }
 
+enum { SYS_LAST_FD = 0x7fffffff }; /* gVisor rejects larger numbers */
 static inline long sys_close_range(unsigned first, unsigned last)
 {
 	return SYS(close_range, first, last, 0);
@@ -258,6 +259,16 @@ static inline long sys_peek(int fd, void *to, size_t n)
 	return SYS(recvfrom, fd, to, n, MSG_PEEK | MSG_DONTWAIT);
 }
 
+static inline long sys_recv(int fd, void *to, size_t n)
+{
+	return SYS(recvfrom, fd, to, n, MSG_DONTWAIT);
+}
+
+static inline long sys_send(int fd, const void *from, size_t n)
+{
+	return SYS(sendto, fd, from, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static inline long sys_accept(int fd, int flags)
 {
 	return SYS(accept4, fd, 0, 0, flags);
@@ -292,6 +303,11 @@ static inline long sys_bind(int fd, const void *addr, unsigned len)
 static inline long sys_listen(int fd, int backlog)
 {
 	return SYS(listen, fd, backlog);
+}
+
+static inline long sys_getsockname(int fd, void *out, uint32_t *len)
+{
+	return SYS(getsockname, fd, out, len);
 }
 
 static inline long sys_setsockopt(int fd, int level, int name, const void *value, unsigned len)

@@ -62,11 +62,17 @@ static unsigned packet_parity(int of_mux)
 	return of_mux ? 1 : 0;
 }
 
+/* The number of the first connection is not used again: it has rights that others do not have. */
+static unsigned packet_first(const struct packet_state *s)
+{
+	return s->is_mux ? PACKET_FIRST + 2 : 2;
+}
+
 unsigned packet_free_number(const struct packet_state *s)
 {
 	unsigned i;
 
-	for (i = packet_parity(s->is_mux) ? 1 : 2; i < PACKET_STREAMS; i += 2)
+	for (i = packet_first(s); i < PACKET_STREAMS; i += 2)
 		if (!s->streams[i].kind)
 			return i;
 	return 0;
@@ -76,7 +82,7 @@ unsigned packet_free_numbers(const struct packet_state *s)
 {
 	unsigned i, n = 0;
 
-	for (i = packet_parity(s->is_mux) ? 1 : 2; i < PACKET_STREAMS; i += 2)
+	for (i = packet_first(s); i < PACKET_STREAMS; i += 2)
 		n += !s->streams[i].kind;
 	return n;
 }

@@ -1,0 +1,314 @@
+/* mux.c - see mux.h.
+ *
+ *   fd 0 1 2   /dev/null           argv[1]  uid of the user
+ *   fd 3       first connection    argv[2]  1 if clients may ask for the image's root
+ *   fd 4       listening socket    after "--": the command line of the engine; without it
+ *   fd 5       upper layer         mux forks, and its child is the guest stub (test builds)
+ *   fd 6       boot id
+ *   fd 8...    for the engine; without one, 8 is the executable of init
+ *
+ * The same descriptors and arguments as those of init. Everything that comes from the channel is
+ * untrusted: packet.c checks it, and a fault ends mux, which ends the box. */
+#include "mux/mux.h"
+#include "base/err.h"
+#include "initlib/loop.h"
+#include "initlib/str.h"
+#include "initlib/sys.h"
+#include "mux/filter.h"
+#include "mux/guest.h"
+#include "mux/listener.h"
+#include "mux/stream.h"
+#include "wire/wire.h"
+
+enum { KEEPER_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, IMAGE_FD, ENGINE_FD };
+enum { BAD_START = 70, FILES_MOST = 4096, REALTIME = 0, ALL_FDS = 0x7fffffff };
+#define DRAIN_NS 30000000000ull /* clients get so long to read the rest, after the end */
+#define CHILD_NS 1000000000ull  /* the end of the channel and that of the engine come together */
+
+static struct event_source listener, children;
+static int engine, engine_over, engine_status; /* pid; its end; as a status of ours */
+static int has_engine;
+static int kept, claimed; /* see src/init/conn.c: PERSIST has arrived; a client has the box */
+static uint64_t ended_ns; /* of the channel; 0: it is open */
+
+static _Noreturn void mux_fault(enum packet_fault why)
+{
+	sys_exit(PACKET_EXIT + (int)why);
+}
+
+/* ---- the role ---- */
+
+static void mux_ended(void)
+{
+	channel_close();
+	ended_ns = loop_now_ns ? loop_now_ns : 1;
+	stream_end_all();
+}
+
+static void mux_greeted(const void *body)
+{
+	(void)body; /* packet.c has checked it */
+}
+
+static void mux_begin(void)
+{
+	struct packet_resume m = { .generation = 1 };
+	struct __kernel_timespec now = { 0 };
+
+	if (channel_state.generation)
+		return;
+	SYS(clock_gettime, REALTIME, &now);
+	m.realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (sys_random(m.random, sizeof(m.random)) != (long)sizeof(m.random))
+		sys_exit(BAD_START);
+	channel_state.generation = m.generation;
+	memcpy(channel_room(), &m, sizeof(m));
+	channel_send(PACKET_RESUME, 0, NULL, 0, sizeof(m));
+}
+
+static void mux_error(unsigned number, uint32_t ref, uint32_t kind, const char *what)
+{
+	struct wire_error e = { .head = { .version = WIRE_VERSION, .type = WIRE_ERROR, .ref = ref },
+				.kind = kind };
+	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
+
+	text_add(&t, what);
+	stream_answer(number, &e, sizeof(e), -1);
+}
+
+/* The writable layer of the outer box, which only mux has. */
+static void mux_answer_upper(unsigned number, uint32_t ref)
+{
+	struct frame f = { .version = WIRE_VERSION, .type = WIRE_FD, .ref = ref };
+	struct stat st;
+	long fd = -1;
+
+	if (sys_fstat(UPPER_FD, &st) >= 0 && (st.st_mode & S_IFMT) == S_IFDIR)
+		fd = sys_fcntl(UPPER_FD, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		mux_error(number, ref, ERR_INVALID,
+			  "the writable layer of this box does not exist on the host");
+	else
+		stream_answer(number, &f, sizeof(f), (int)fd);
+}
+
+static int mux_frame(unsigned number, char *frame, uint32_t bytes, const int *fds, unsigned nfds)
+{
+	const struct frame *f = (const struct frame *)(const void *)frame;
+	int first = number == PACKET_FIRST;
+
+	(void)fds;
+	if (number % 2 == 0 || bytes < sizeof(*f)) /* to a file worker */
+		return 1;
+	if (first && !kept && f->type == WIRE_JOIN_CGROUPS)
+		mux_fault(PACKET_NO_CGROUPS);
+	if (first && !kept && f->type == WIRE_ZYGOTE && nfds)
+		mux_fault(PACKET_NO_ZYGOTE);
+	if (first && f->type == WIRE_PERSIST)
+		kept = 1;
+	else if (kept)
+		claimed = 1;
+	if (f->type == WIRE_LISTEN)
+		listener_close_abandoned();
+	if (f->type == WIRE_FILES && f->flags & WIRE_FILES_UPPER) {
+		mux_answer_upper(number, f->ref);
+		return 0;
+	}
+	return 1;
+}
+
+static int mux_refuse(unsigned number, char *frame, uint32_t *bytes)
+{
+	if (*bytes < sizeof(struct frame))
+		return -1;
+	mux_error(number, ((const struct frame *)(const void *)frame)->ref, ERR_LIMIT,
+		  "all 256 streams of this box are in use");
+	return 0;
+}
+
+static const struct channel_role mux_role = {
+	.fault = mux_fault,
+	.ended = mux_ended,
+	.greeted = mux_greeted,
+	.begin = mux_begin,
+	.frame = mux_frame,
+	.refuse = mux_refuse,
+};
+
+/* ---- clients ---- */
+
+static void mux_arm_listener(void)
+{
+	loop_want(&listener, !ended_ns && packet_free_number(&channel_state) ? EPOLLIN : 0);
+}
+
+static void mux_accept(struct event_source *s, uint32_t events)
+{
+	int fd = (int)sys_accept(s->fd, SOCK_CLOEXEC);
+	unsigned number;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	number = stream_add(PACKET_SEQPACKET, fd, STREAM_OPEN);
+	if (number)
+		stream_due(number);
+	else
+		sys_close(fd);
+}
+
+/* ---- the engine ---- */
+
+static _Noreturn void mux_exec_engine(int channel, char **argv)
+{
+	char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	char *env[] = { path, NULL };
+
+	if (sys_dup3(channel, 0, 0) < 0 || sys_close_range(KEEPER_FD, IMAGE_FD) < 0)
+		sys_exit(BAD_START);
+	sys_sigmask(0);
+	sys_execve(argv[0], argv, env);
+	sys_exit(127);
+}
+
+static _Noreturn void mux_exit_guest(int status)
+{
+	sys_exit(status);
+}
+
+static _Noreturn void mux_become_guest(int channel, char **argv)
+{
+	static struct guest how;
+
+	sys_close(KEEPER_FD);
+	sys_close(LISTEN_FD);
+	how = (struct guest){ .channel = channel,
+			      .init_exe = ENGINE_FD,
+			      .user = argv[1],
+			      .root = argv[2],
+			      .upper = UPPER_FD,
+			      .boot = BOOT_FD,
+			      .over = mux_exit_guest };
+	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-guest", 0);
+	guest_run(&how);
+}
+
+/* Descriptors of the engine are its own from here on. */
+static int mux_start_engine(char **argv, char **command)
+{
+	int pair[2];
+	long err = sys_socketpair(SOCK_STREAM | SOCK_CLOEXEC, pair);
+
+	if (err < 0)
+		mux_fault(PACKET_NO_ENGINE);
+	err = sys_fork();
+	if (!err) {
+		sys_close(pair[0]);
+		if (command)
+			mux_exec_engine(pair[1], command);
+		mux_become_guest(pair[1], argv);
+	}
+	if (err < 0)
+		mux_fault(PACKET_NO_ENGINE);
+	engine = (int)err;
+	has_engine = !!command;
+	/* A number above those of the engine, all of which are closed then. */
+	err = sys_fcntl(pair[0], F_DUPFD_CLOEXEC, 256);
+	if (err < 0)
+		mux_fault(PACKET_NO_ENGINE);
+	sys_close_range(IMAGE_FD, 255);
+	sys_close(BOOT_FD);
+	return (int)err;
+}
+
+static void mux_reaped(int status)
+{
+	int signo = status & 0x7f, code = status >> 8 & 0xff;
+
+	engine_over = 1;
+	if (!has_engine)
+		engine_status = signo ? PACKET_EXIT + PACKET_ENGINE_DIED : code;
+	else if (signo || code)
+		engine_status = PACKET_EXIT + (code == 127 ? PACKET_NO_ENGINE : PACKET_ENGINE_DIED);
+}
+
+static void mux_reap(struct event_source *s, uint32_t events)
+{
+	struct signalfd_siginfo info;
+	int status;
+	long pid;
+
+	(void)events;
+	sys_read(s->fd, &info, sizeof(info));
+	while ((pid = sys_wait4(-1, &status, WNOHANG, NULL)) > 0)
+		if (pid == engine)
+			mux_reaped(status);
+	if (pid == -ECHILD)
+		engine_over = 1;
+}
+
+/* ---- the loop ---- */
+
+/* How long to wait; -1: for ever. Does not return when mux has ended. */
+static int mux_timeout_ms(void)
+{
+	/* Before a client has the box, the end of the first connection is the end of the box. */
+	if (stream_at(PACKET_FIRST)->gone && !claimed)
+		sys_exit(0);
+	if (!ended_ns)
+		return -1;
+	if (!stream_waiting() && (engine_over || loop_now_ns - ended_ns > CHILD_NS))
+		sys_exit(engine_status);
+	if (loop_now_ns - ended_ns > DRAIN_NS)
+		sys_exit(engine_status);
+	return 100;
+}
+
+static char **mux_command(int argc, char **argv)
+{
+	if (argc == 3)
+		return NULL;
+	if (argc < 5 || text_compare(argv[3], "--"))
+		sys_exit(BAD_START);
+	return argv + 4;
+}
+
+static void mux_settle(void)
+{
+	if (sys_prctl(PR_SET_DUMPABLE, 0, 0) < 0)
+		sys_exit(BAD_START);
+	sys_prctl(PR_SET_NAME, (unsigned long)"atoll-mux", 0);
+	sys_sigmask(~0ull);
+	sys_umask(022);
+}
+
+_Noreturn void mux_main(int argc, char **argv)
+{
+	char **command = mux_command(argc, argv);
+	int channel, fd;
+
+	mux_settle();
+	for (fd = KEEPER_FD; fd <= UPPER_FD; fd++)
+		if (sys_fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+			sys_exit(BAD_START);
+	channel = mux_start_engine(argv, command);
+	sys_setrlimit(RLIMIT_NOFILE, FILES_MOST, FILES_MOST);
+	loop_init();
+	children.ready = mux_reap;
+	children.fd = (int)sys_signalfd(1ull << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK);
+	if (children.fd < 0)
+		sys_exit(BAD_START);
+	loop_want(&children, EPOLLIN);
+	channel_init(channel, &mux_role, 1);
+	packet_open(&channel_state, PACKET_FIRST, PACKET_SEQPACKET);
+	stream_start(PACKET_FIRST, KEEPER_FD, STREAM_OPEN);
+	sys_fcntl(LISTEN_FD, F_SETFL, O_RDWR | O_NONBLOCK);
+	listener = (struct event_source){ .fd = LISTEN_FD, .ready = mux_accept };
+	if (filter_load() < 0)
+		sys_exit(BAD_START);
+	for (;;) {
+		stream_flush();
+		mux_arm_listener();
+		loop_turn(mux_timeout_ms());
+	}
+}
