@@ -150,7 +150,7 @@ void copy_file_append(unsigned number, const char *bytes, uint32_t n)
 	struct stream *s = stream_at(number);
 	uint32_t done = 0;
 
-	s->taken += n;
+	s->taken += (int32_t)n;
 	while (done < n) {
 		long w = sys_write(s->src.fd, bytes + done, n - done);
 

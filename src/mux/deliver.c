@@ -25,10 +25,10 @@ static char *deliver_room(struct stream *s, uint32_t n)
 	char *at;
 
 	if (!s->buffer)
-		s->buffer = sys_map(PACKET_WINDOW);
+		s->buffer = sys_map(STREAM_BUFFER);
 	if (!s->buffer)
 		channel_role->fault(PACKET_NO_MEMORY);
-	if (PACKET_WINDOW - s->to < n) {
+	if (STREAM_BUFFER - s->to < n) {
 		memmove(s->buffer, s->buffer + s->from, s->to - s->from);
 		s->to -= s->from;
 		s->from = 0;
@@ -76,14 +76,14 @@ void deliver_frame(unsigned number, const char *frame, uint32_t bytes, const int
 	char *at;
 
 	if (s->gone || s->broken) {
-		s->taken += packet_cost(PACKET_FRAME, bytes);
+		s->taken += (int32_t)packet_cost(PACKET_FRAME, bytes);
 		deliver_close(take_fds, nfds);
 		return;
 	}
 	if (s->from == s->to)
 		err = deliver_send(s->src.fd, frame, bytes, take_fds, nfds);
 	if (!deliver_later(err)) {
-		s->taken += packet_cost(PACKET_FRAME, bytes);
+		s->taken += (int32_t)packet_cost(PACKET_FRAME, bytes);
 		deliver_close(take_fds, nfds);
 		if (err < 0)
 			deliver_break(number);
@@ -123,12 +123,12 @@ static void deliver_frames(unsigned number)
 		}
 		deliver_close(fds, w.nfds);
 		s->from += size;
-		s->taken += packet_cost(PACKET_FRAME, w.bytes);
+		s->taken += (int32_t)packet_cost(PACKET_FRAME, w.bytes);
 	}
 	s->from = s->to = 0;
 }
 
-/* Bytes that the descriptor has taken; -1: it takes none for ever. */
+/* Bytes that the descriptor has taken; -1: it never takes any. */
 static long deliver_write(unsigned number, const char *bytes, uint32_t n)
 {
 	const struct stream *s = stream_at(number);
@@ -154,7 +154,7 @@ void deliver_bytes(unsigned number, const char *bytes, uint32_t n)
 	long done = 0;
 
 	if (s->gone || s->broken) {
-		s->taken += n;
+		s->taken += (int32_t)n;
 		return;
 	}
 	if (channel_state.streams[number].kind == PACKET_MEMFD) {
@@ -164,11 +164,11 @@ void deliver_bytes(unsigned number, const char *bytes, uint32_t n)
 	if (s->from == s->to)
 		done = deliver_write(number, bytes, n);
 	if (done < 0) {
-		s->taken += n;
+		s->taken += (int32_t)n;
 		deliver_break(number);
 		return;
 	}
-	s->taken += (uint32_t)done;
+	s->taken += (int32_t)done;
 	if ((uint32_t)done < n)
 		memcpy(deliver_room(s, n - (uint32_t)done), bytes + done, n - (uint32_t)done);
 	stream_arm(number);
@@ -189,7 +189,7 @@ void deliver_buffer(unsigned number)
 		return;
 	}
 	s->from += (uint32_t)done;
-	s->taken += (uint32_t)done;
+	s->taken += (int32_t)done;
 	if (s->from == s->to)
 		s->from = s->to = 0;
 }
@@ -203,12 +203,12 @@ void deliver_drop(unsigned number)
 	if (channel_state.streams[number].kind == PACKET_SEQPACKET)
 		while (s->from < s->to) {
 			s->from += deliver_first(s, &w, fds);
-			s->taken += packet_cost(PACKET_FRAME, w.bytes);
+			s->taken += (int32_t)packet_cost(PACKET_FRAME, w.bytes);
 			deliver_close(fds, w.nfds);
 		}
 	else
-		s->taken += s->to - s->from;
+		s->taken += (int32_t)(s->to - s->from);
 	s->from = s->to = 0;
-	sys_unmap(s->buffer, PACKET_WINDOW);
+	sys_unmap(s->buffer, STREAM_BUFFER);
 	s->buffer = NULL;
 }

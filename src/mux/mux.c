@@ -27,13 +27,29 @@ enum { BAD_START = 70, FILES_MOST = 4096, REALTIME = 0, ALL_FDS = 0x7fffffff };
 
 static struct event_source listener, children;
 static int engine, engine_over, engine_status; /* pid; its end; as a status of ours */
-static int has_engine;
-static int kept, claimed; /* see src/init/conn.c: PERSIST has arrived; a client has the box */
-static uint64_t ended_ns; /* of the channel; 0: it is open */
+static int has_engine, ready; /* ready: HELLO has arrived, and the keeper knows it */
+static int kept, claimed;     /* see src/init/conn.c: PERSIST has arrived; a client has the box */
+static uint64_t ended_ns;     /* of the channel; 0: it is open */
+
+/* Until the guest stub is ready, the keeper waits for a frame on the first connection. */
+static _Noreturn void mux_exit(int status)
+{
+	struct wire_error e = { .head = { .version = WIRE_VERSION, .type = WIRE_ERROR },
+				.kind = ERR_SYS };
+	struct text t = { .to = e.msg, .room = sizeof(e.msg) };
+	const char *why = packet_reason(status);
+	struct iovec iov = { &e, sizeof(e) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	text_add(&t, why ? why : "mux: the guest stub ended before init was started");
+	if (!ready)
+		sys_sendmsg(KEEPER_FD, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sys_exit(status);
+}
 
 static _Noreturn void mux_fault(enum packet_fault why)
 {
-	sys_exit(PACKET_EXIT + (int)why);
+	mux_exit(PACKET_EXIT + (int)why);
 }
 
 /* ---- the role ---- */
@@ -47,7 +63,14 @@ static void mux_ended(void)
 
 static void mux_greeted(const void *body)
 {
-	(void)body; /* packet.c has checked it */
+	struct frame f = { .version = WIRE_VERSION, .type = WIRE_DONE };
+	struct packet_hello m;
+
+	memcpy(&m, body, sizeof(m));
+	f.flags = (uint16_t)m.features;
+	if (!ready)
+		stream_answer(PACKET_FIRST, &f, sizeof(f), -1);
+	ready = 1;
 }
 
 static void mux_begin(void)
@@ -221,6 +244,16 @@ static int mux_start_engine(char **argv, char **command)
 	return (int)err;
 }
 
+/* What mux has beyond a program, its engine has inherited. */
+static void mux_drop_privileges(void)
+{
+	struct __user_cap_data_struct none[2] = { 0 }, have[2];
+
+	sys_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0);
+	if (sys_capset(none) < 0 || sys_capget(have) < 0 || memcmp(none, have, sizeof(none)))
+		sys_exit(BAD_START);
+}
+
 static void mux_reaped(int status)
 {
 	int signo = status & 0x7f, code = status >> 8 & 0xff;
@@ -249,7 +282,7 @@ static void mux_reap(struct event_source *s, uint32_t events)
 
 /* ---- the loop ---- */
 
-/* How long to wait; -1: for ever. Does not return when mux has ended. */
+/* How long to wait; -1: without limit. Does not return when mux has ended. */
 static int mux_timeout_ms(void)
 {
 	/* Before a client has the box, the end of the first connection is the end of the box. */
@@ -258,9 +291,9 @@ static int mux_timeout_ms(void)
 	if (!ended_ns)
 		return -1;
 	if (!stream_waiting() && (engine_over || loop_now_ns - ended_ns > CHILD_NS))
-		sys_exit(engine_status);
+		mux_exit(engine_status);
 	if (loop_now_ns - ended_ns > DRAIN_NS)
-		sys_exit(engine_status);
+		mux_exit(engine_status);
 	return 100;
 }
 
@@ -292,6 +325,7 @@ _Noreturn void mux_main(int argc, char **argv)
 		if (sys_fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			sys_exit(BAD_START);
 	channel = mux_start_engine(argv, command);
+	mux_drop_privileges();
 	sys_setrlimit(RLIMIT_NOFILE, FILES_MOST, FILES_MOST);
 	loop_init();
 	children.ready = mux_reap;

@@ -64,7 +64,7 @@ static void stream_close_fds(const int *fds, unsigned n)
 		sys_close(fds[i]);
 }
 
-/* Attaches descriptors of a frame as new streams. -1: one of them is of a kind that cannot be attached. */
+/* Makes streams of the descriptors of a frame. -1: one of them is of a kind that cannot be attached. */
 static int stream_attach(const int *fds, unsigned n, struct packet_fd *out)
 {
 	int kinds[PACKET_FDS];
@@ -299,7 +299,7 @@ static int stream_send_owed(unsigned number)
 	if (s->copies && !channel_blocked())
 		copy_file_continue(number);
 	if (!s->gone && !t->ended && s->taken >= GRANT_AT && !channel_blocked()) {
-		uint64_t n = s->taken;
+		uint64_t n = (uint64_t)s->taken;
 
 		s->taken = 0;
 		t->window += (uint32_t)n;
@@ -391,6 +391,14 @@ int stream_waiting(void)
 
 void stream_answer(unsigned number, const void *frame, uint32_t bytes, int take_fd)
 {
+	struct stream *s = &streams[number];
+
+	if (s->to - s->from + bytes + PACKET_COST > STREAM_ANSWERS) {
+		sys_close(take_fd);
+		stream_finish(number); /* a client that requests and does not read */
+		return;
+	}
+	s->taken -= (int32_t)packet_cost(PACKET_FRAME, bytes); /* it is not the peer's */
 	deliver_frame(number, frame, bytes, &take_fd, take_fd >= 0);
 }
 

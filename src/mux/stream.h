@@ -7,6 +7,8 @@
 
 enum { STREAM_OPEN = 1, STREAM_SHUTDOWN = 2, STREAM_CLOSE = 4 }; /* struct stream.owes */
 
+enum { STREAM_ANSWERS = 8192, STREAM_BUFFER = PACKET_WINDOW + STREAM_ANSWERS };
+
 struct stream {
 	struct event_source src; /* fd -1: none */
 	uint8_t eof;             /* nothing more is read from it */
@@ -15,9 +17,9 @@ struct stream {
 	uint8_t gone;            /* closed at this end: what arrives is dropped */
 	uint8_t owes;            /* packets to be sent, as bits */
 	uint8_t copies;          /* frames wait for the copy of a file */
-	uint32_t taken;          /* of the window, used up and not granted again */
-	uint32_t from, to;       /* bytes in the buffer */
-	char *buffer;            /* PACKET_WINDOW bytes, or NULL: never needed so far */
+	int32_t taken; /* of the window, used up and not granted again; below 0: own answers wait */
+	uint32_t from, to; /* bytes in the buffer */
+	char *buffer;      /* STREAM_BUFFER bytes, or NULL: never needed so far */
 };
 
 void stream_take(const struct packet_head *h, const struct packet_fd *fds, const char *body);
@@ -34,5 +36,5 @@ void stream_flush(void);             /* sends what is owed; called once per turn
 void stream_end_all(void);           /* the channel is closed: only buffers are written */
 int stream_waiting(void);            /* streams with bytes for a reader */
 void stream_arm(unsigned number);
-/* Writes a frame to the stream's own descriptor, as if it had arrived. */
+/* Writes a frame of this end to the stream's own descriptor, in order with those that arrived. */
 void stream_answer(unsigned number, const void *frame, uint32_t bytes, int take_fd);

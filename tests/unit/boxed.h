@@ -82,6 +82,8 @@ static inline char *in_dir(const char *name)
 }
 
 #ifdef BOXED_MUX
+static inline void boxh_await_guest(struct box *b);
+
 /* In the folder of init: init is then started by mux and the guest stub. */
 static inline const char *mux_path(void)
 {
@@ -158,6 +160,9 @@ static inline void boxh_start(struct box *b, int alone)
 	close(upper);
 	close(boot);
 	b->conn = pair[0];
+#ifdef BOXED_MUX
+	boxh_await_guest(b);
+#endif
 }
 
 /* Its exit status, waited for; -1 if it does not end. */
@@ -263,6 +268,14 @@ static inline void expect(int conn, int type)
 	if (got != type)
 		fail("wanted %s, got %s", frame_name((uint8_t)type), frame_name((uint8_t)got));
 }
+
+#ifdef BOXED_MUX
+/* The first frame of mux: the guest stub is ready. */
+static inline void boxh_await_guest(struct box *b)
+{
+	expect(b->conn, WIRE_DONE);
+}
+#endif
 
 static inline void expect_error(int conn, uint32_t kind)
 {
