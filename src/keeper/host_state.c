@@ -39,8 +39,7 @@ enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 
 #endif
 
 extern const char init_image[], init_image_end[]; /* init_image.S */
-/* mux_image.S; without it there are no tiers with an engine */
-extern const char mux_image[] __attribute__((weak)), mux_image_end[] __attribute__((weak));
+extern const char mux_image[], mux_image_end[];   /* mux_image.S */
 
 static void host_harden(int rootless)
 {
@@ -152,12 +151,11 @@ static int host_seal_image(const char *name, const char *image, size_t size, int
 
 static int host_seal_images(struct host_state *h, struct err *e)
 {
-	size_t mux_size = (size_t)(mux_image_end - mux_image);
-
 	if (host_seal_image("init", init_image, (size_t)(init_image_end - init_image), &h->init_exe,
 			    e) < 0)
 		return -1;
-	return mux_size ? host_seal_image("mux", mux_image, mux_size, &h->tier_host.mux_exe, e) : 0;
+	return host_seal_image("mux", mux_image, (size_t)(mux_image_end - mux_image),
+			       &h->tier_host.mux_exe, e);
 }
 
 /* Before the keeper leaves the host's mounts, where the engines are. */

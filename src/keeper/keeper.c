@@ -227,6 +227,7 @@ static void on_timer(struct keeper *k)
 	guest_wait_look(k);
 	warm_pool_maintain(k);
 	root_pool_maintain(k);
+	tier_pool_maintain(k);
 	pool_refill(k);
 	keeper_maintain_netns(k);
 }
@@ -332,6 +333,7 @@ static void keeper_drain(struct keeper *k)
 			while ((b = pool_take(k, i)) != NULL)
 				teardown_kill(k, b);
 		root_pool_end_all(k);
+		tier_pool_end_all(k);
 		if (!builder_busy(k->builder) && !any_dying(k))
 			return;
 		if (epoll_wait(k->epoll, &ev, 1, 1000) > 0)

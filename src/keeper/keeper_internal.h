@@ -11,6 +11,7 @@
  *   root_pool.c     boxes of roots, created in advance
  *   warm_pool.c     interpreters loaded in advance
  *   tier_request.c  isolation tiers: facts, and whether a request may have one
+ *   tier_pool.c     boxes of isolation tiers, created in advance
  *   guest_wait.c    new boxes whose guest is still booting
  *   cgroup_cache.c  cgroups created in advance, or reused
  *   netns_pool.c    the same for network namespaces; mount_reaper.c: mounts of boxes that have ended
@@ -25,6 +26,7 @@
 #include "keeper/record_file.h"
 #include "keeper/root_pool.h"
 #include "keeper/root_table.h"
+#include "keeper/tier_pool.h"
 #include "keeper/warm_pool.h"
 #include "wire/wire.h"
 
@@ -105,6 +107,8 @@ struct keeper {
 		uint64_t begun, done; /* rounds of collecting facts */
 		struct tier_waiting *waiting;
 	} tiers;
+	struct tier_pool tier_pools[WIRE_TIER_COUNT];
+	uint64_t tier_maintain_ns; /* next time at which unused pools of tiers are emptied */
 	struct guest_wait *guests; /* boxes whose guest is booting */
 	unsigned nguests;
 };

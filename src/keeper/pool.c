@@ -78,7 +78,10 @@ void pool_stay_quiet(struct keeper *k)
 
 static struct pool_class *pool_of(struct keeper *k, const struct keeper_box *b)
 {
-	return b->of_root_pool ? &root_pool_of(k, b)->boxes : &k->pool_classes[b->pool_class];
+	if (b->of_root_pool)
+		return &root_pool_of(k, b)->boxes;
+	return b->of_tier_pool ? &k->tier_pools[b->meta.about.tier].boxes
+			       : &k->pool_classes[b->pool_class];
 }
 
 void pool_add(struct keeper *k, struct keeper_box *b)
@@ -279,7 +282,7 @@ void pool_refill(struct keeper *k)
 		}
 	if (now < k->quiet_ns)
 		keeper_wake_in(k, (unsigned)((k->quiet_ns - now) / 1000000 + 1));
-	else if (root_pool_refill(k, now, &e) < 0)
+	else if (root_pool_refill(k, now, &e) < 0 || tier_pool_refill(k, now, &e) < 0)
 		pool_failed(k, &e);
 }
 

@@ -298,8 +298,10 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		pool_class = warm_pool_class(k, w->warm, w->warm_group, w->root, &limits);
 	if (pool_class && !warm_pool_wanted(k, pool_class))
 		pool_class = 0; /* still loading, or not available */
-	if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
-	    tier || w->without || w->zygote_without || w->nmounts || w->nlayers)
+	if (tier)
+		b = tier_pool_take(k, w, &limits);
+	else if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
+		 w->without || w->zygote_without || w->nmounts || w->nlayers)
 		b = NULL;
 	else if (w->root[0] && !pool_class)
 		b = root_pool_take(k, w, &limits);
@@ -342,7 +344,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		return;
 	}
 	free(steal(&b->root));
-	if (j->for_pool && !b->of_root_pool) {
+	if (j->for_pool && !b->of_root_pool && !b->of_tier_pool) {
 		k->pool_classes[j->make.pool_class].making--;
 		k->pool_making--;
 	}
@@ -357,6 +359,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 			if (b->of_root_pool) {
 				if (!root_pool_created(k, b))
 					teardown_kill(k, b);
+			} else if (b->of_tier_pool) {
+				tier_pool_created(k, b);
 			} else if (j->for_pool) {
 				if (!warm_pool_pooled(k, b))
 					teardown_kill(k, b);
@@ -374,6 +378,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 		warm_pool_failed(k, j);
 	if (b->of_root_pool)
 		root_pool_failed(k, b, &e);
+	else if (b->of_tier_pool)
+		tier_pool_failed(k, b, &e);
 	else if (b->of_warm_pool)
 		warm_pool_not_pooled(k, b, &e);
 	else if (j->for_pool)
