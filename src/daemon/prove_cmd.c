@@ -12,11 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROVE_STATE, PROVE_WITHOUT, PROVE_NFLAGS };
+enum { PROVE_STATE, PROVE_CONFIG, PROVE_WITHOUT, PROVE_NFLAGS };
 
 static const struct flag flags[PROVE_NFLAGS] = {
 	[PROVE_STATE] = { "state", 0, FLAG_TEXT, "DIR",
 			  "folder of the daemon that gets the proof (default: serve.state)" },
+	[PROVE_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of that daemon" },
 	[PROVE_WITHOUT] = { "without", 0, FLAG_WORDS, "ROW",
 			    "leave out an isolation step: the proof must fail (test builds)" },
 };
@@ -32,7 +33,7 @@ struct prove_session {
 
 static int prove_prepare(struct prove_session *s, const struct args *a, struct cli_error *t)
 {
-	struct config_source src = { 0 };
+	struct config_source src = { .file = args_text(a, PROVE_CONFIG, NULL) };
 	struct err e;
 
 	for (unsigned i = 0; i < a->ngiven; i++)
@@ -56,14 +57,15 @@ static int prove_prepare(struct prove_session *s, const struct args *a, struct c
 /* For the daemon, if there is one. -1: e. 1: this machine has none. */
 static int prove_store(const struct prove_session *s, const struct store_proof *p, struct err *e)
 {
+	char folder[600], path[640];
 	struct store *store;
-	char path[600];
 	int rc;
 
-	snprintf(path, sizeof(path), "%s/atoll.db", s->state);
+	snprintf(folder, sizeof(folder), "%s/server", s->state); /* state_dir.h */
+	snprintf(path, sizeof(path), "%s/atoll.db", folder);
 	if (s->without_launch || s->without_init || access(path, R_OK) < 0)
 		return 1;
-	if (store_open(&store, s->state, e) < 0)
+	if (store_open(&store, folder, e) < 0)
 		return -1;
 	rc = store_proof_add(store, p, e);
 	store_close(store);
@@ -196,7 +198,7 @@ const struct command command_prove = {
 	/* clang-format off */
 	.name = "prove",
 	.group = "Machine",
-	.usage = "[TIER] [--state DIR]",
+	.usage = "[TIER] [--state DIR] [--config FILE]",
 	.summary = "prove that an isolation tier holds: attack it from inside, look from outside",
 	.notes = "Starts a probe program in boxes of the tier. It tries to reach files, processes, sockets and other boxes;\n"
 		 "a probe passes if nothing of this was observed outside of the box. The proof is stored for the daemon of this\n"

@@ -28,6 +28,7 @@
 #include "daemon/state_dir.h"
 #include "daemon/egress_child.h"
 #include "daemon/pidfile.h"
+#include "daemon/prove_child.h"
 #include "daemon/commands.h"
 #include "wire/sock.h"
 
@@ -78,6 +79,7 @@ struct supervisor {
 	char keeper_error[sizeof(((struct err *)0)->msg)];
 	struct doctor_children doctors;
 	struct alert_child alert_child;
+	struct prove_child prove_child;
 	struct server_process servers[SERVERS_MAX]; /* oldest first */
 	unsigned nservers;
 	struct egress_child egress_child;
@@ -443,6 +445,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		alert_child_start(&w->alert_child, &w->config, &w->state_dir, f->link);
 	else if (said->type == WIRE_DOCTOR)
 		doctor_child_start(&w->doctors, f->link);
+	else if (said->type == WIRE_PROVE)
+		prove_child_start(&w->prove_child, &w->config, said->flags, f->link);
 	else if (said->type == WIRE_DONE && f == supervisor_newest(w))
 		say_ready(w);
 }
@@ -559,7 +563,8 @@ static void supervisor_reap(struct supervisor *w)
 		if (egress_child_ended(&w->egress_child, pid) ||
 		    llm_child_ended(&w->llm_child, pid) ||
 		    outbound_child_ended(&w->outbound_child, pid) ||
-		    alert_child_ended(&w->alert_child, pid) || doctor_child_ended(&w->doctors, pid))
+		    alert_child_ended(&w->alert_child, pid) ||
+		    doctor_child_ended(&w->doctors, pid) || prove_child_ended(&w->prove_child, pid))
 			continue;
 		for (unsigned i = 0; i < w->nservers; i++)
 			if (w->servers[i].pid == pid) {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "client/keeper_sync.h"
 #include "prove/prove_internal.h"
+#include "record/record.h"
 #include "wire/sock.h"
 
 #include <arpa/inet.h>
@@ -284,12 +285,16 @@ int prove_run(const struct prove_want *w, struct store_proof *out, struct err *e
 	return rc;
 }
 
+/* ---- JSON ---- */
+
 json_t *prove_json(const struct store_proof *p, int whole)
 {
+	int64_t until = p->at_ns + PROVE_DAYS * INT64_C(86400) * 1000000000;
 	json_t *doc =
-		json_pack("{s:s, s:s, s:b, s:i, s:f, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "id",
-			  p->id, "tier", p->tier, "passed", p->passed, "failed", (int)p->failed,
-			  "duration_s", (double)p->duration_us / 1e6, "at_ns", (json_int_t)p->at_ns,
+		json_pack("{s:s, s:s, s:b, s:i, s:f, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
+			  "id", p->id, "tier", p->tier, "passed", p->passed, "failed",
+			  (int)p->failed, "seconds", (double)p->duration_us / 1e6, "at",
+			  json_time((uint64_t)p->at_ns), "expires", json_time((uint64_t)until),
 			  "kernel", p->kernel, "engine", p->engine, "version", p->version,
 			  "engine_sha256", p->engine_sha256, "platform", p->platform, "build",
 			  p->build, "settings_sha256", p->settings);
@@ -297,4 +302,50 @@ json_t *prove_json(const struct store_proof *p, int whole)
 	if (whole)
 		json_object_set_new(doc, "probes", json_loads(p->probes, 0, NULL));
 	return doc;
+}
+
+char *prove_pack(const struct store_proof *p)
+{
+	json_t *doc = prove_json(p, 1);
+	char *text;
+
+	json_object_set_new(doc, "at_ns", json_integer(p->at_ns));
+	json_object_set_new(doc, "duration_us", json_integer((json_int_t)p->duration_us));
+	text = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	if (!text)
+		abort();
+	return text;
+}
+
+static void prove_read_text(const json_t *doc, const char *name, char *out, size_t size)
+{
+	const char *text = json_string_value(json_object_get(doc, name));
+
+	snprintf(out, size, "%s", text ? text : "");
+}
+
+int prove_unpack(const json_t *doc, struct store_proof *out, struct err *e)
+{
+	json_t *probes = json_object_get(doc, "probes");
+
+	*out = (struct store_proof){ 0 };
+	prove_read_text(doc, "id", out->id, sizeof(out->id));
+	prove_read_text(doc, "tier", out->tier, sizeof(out->tier));
+	prove_read_text(doc, "kernel", out->kernel, sizeof(out->kernel));
+	prove_read_text(doc, "engine", out->engine, sizeof(out->engine));
+	prove_read_text(doc, "version", out->version, sizeof(out->version));
+	prove_read_text(doc, "engine_sha256", out->engine_sha256, sizeof(out->engine_sha256));
+	prove_read_text(doc, "platform", out->platform, sizeof(out->platform));
+	prove_read_text(doc, "build", out->build, sizeof(out->build));
+	prove_read_text(doc, "settings_sha256", out->settings, sizeof(out->settings));
+	out->at_ns = json_integer_value(json_object_get(doc, "at_ns"));
+	out->duration_us = (uint64_t)json_integer_value(json_object_get(doc, "duration_us"));
+	out->passed = json_is_true(json_object_get(doc, "passed"));
+	out->failed = (unsigned)json_integer_value(json_object_get(doc, "failed"));
+	if (!id_valid(out->id) || !out->tier[0] || !json_is_array(probes) || out->at_ns <= 0 ||
+	    out->passed != !out->failed)
+		return err_set(e, ERR_INVALID, "this is not a proof");
+	out->probes = json_dumps(probes, JSON_COMPACT);
+	return 0;
 }

@@ -33,3 +33,6 @@ void prove_keys_of(struct prove_keys *k, const char *tier, const char *settings,
 
 /* As an object of the API: keys, result, and with `whole` all probes. */
 json_t *prove_json(const struct store_proof *p, int whole);
+/* The same for the way from the process of the checker to the server; to be freed. */
+char *prove_pack(const struct store_proof *p);
+must_check int prove_unpack(const json_t *doc, struct store_proof *out, struct err *e);

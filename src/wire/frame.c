@@ -100,6 +100,7 @@ static const struct frame_shape {
 	[WIRE_LLM_CONNECT] = { "LLM_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_DOCTOR] = { "DOCTOR", sizeof(struct frame), NO_TAIL },
 	[WIRE_ALERT_COMMAND] = { "ALERT_COMMAND", sizeof(struct frame), NO_TAIL },
+	[WIRE_PROVE] = { "PROVE", sizeof(struct frame), NO_TAIL },
 	[WIRE_OUTBOUND_CONNECT] = { "OUTBOUND_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_EGRESS_SECRETS] = { "EGRESS_SECRETS", sizeof(struct wire_id), TAIL },
 	[WIRE_EGRESS_LINK] = { "EGRESS_LINK", sizeof(struct wire_egress_link), TAIL },

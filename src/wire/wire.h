@@ -148,6 +148,8 @@ enum wire_type {
 	WIRE_OUTBOUND_CONNECT = 127, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 	/* alerts: server <-> supervisor */
 	WIRE_ALERT_COMMAND = 128, /* from a server: request; from the supervisor, + fd: one packet for the command, one packet with the result */
+	/* proofs: server <-> supervisor */
+	WIRE_PROVE = 129, /* flags: enum wire_tier. From a server: request; from the supervisor, + fd: one packet, the proof as JSON, or {"error": why} */
 };
 /* clang-format on */
 

@@ -1,19 +1,28 @@
 #!/bin/sh
-# prove.sh - `atoll prove`: the container tier passes, a box without an isolation step does not, and a killed proof leaves nothing.
-. "$(dirname "$0")/lib.sh"
-need_keeper
-export ATOLL_STATE="$work/state"
+# prove.sh - `atoll prove`: the container tier passes and its proof is shown by the API; a box without an isolation step does not
+# pass; a killed proof leaves nothing behind.
+. "$(dirname "$0")/daemon.lib"
 
-the_container_tier_is_proven() {
-	atoll prove container --json
+the_container_tier_is_proven_and_the_api_shows_it() {
+	atoll prove container --state "$state" --json
 	is "$status" 0 "$(jq -c '.[0].probes[] | select(.verdict != "passed")' out) $err"
 	is "$(jq -r '.[0].passed' out)" true
-	is "$(jq -r '.[0].tier' out)" container
 	[ "$(jq '.[0].probes | length' out)" -ge 90 ] || fail "only $(jq '.[0].probes | length' out) probes"
 	# Every kind of probe is there.
 	is "$(jq -r '[.[0].probes[].probe] | unique | join(",")' out)" \
 		"end of the box,host environment,host files,host processes,host sockets,identity,kernel,limits,other box,other system call table,output,processes,system calls"
-	is "$("$ATOLL" ps -q)" ""
+	proof=$(jq -r '.[0].id' out)
+	api GET "/v1/proofs?tier=container"
+	is "$code" 200
+	is "$(get '.items[0].id')" "$proof"
+	is "$(get '.items[0].probes')" null
+	api GET "/v1/proofs/$proof"
+	is "$code" 200
+	is "$(get .passed)" true
+	is "$(get '.probes | length')" "$(jq '.[0].probes | length' out)"
+	api GET /v1/proofs/aaaaaaaaaaaa
+	is "$code" 404
+	has "$body" "GET /v1/proofs"
 }
 
 a_proof_needs_a_known_tier_and_root() {
@@ -25,12 +34,12 @@ a_proof_needs_a_known_tier_and_root() {
 }
 
 # The folder, the process and the boxes of a proof that was killed.
-nothing_of() { ! pgrep -P "$1" && [ -z "$("$ATOLL" ps -q)" ] && [ -z "$(ls -d /tmp/atoll-prove-* 2>/dev/null | grep -vxF "$2")" ]; }
+nothing_of() { ! pgrep -P "$1" && [ -z "$("$ATOLL" ps --local -q)" ] && [ -z "$(ls -d /tmp/atoll-prove-* 2>/dev/null | grep -vxF "$2")" ]; }
 a_killed_proof_leaves_nothing_behind() {
 	before=$(ls -d /tmp/atoll-prove-* 2>/dev/null || echo none)
 	"$ATOLL" prove container >out 2>err &
 	proof=$!
-	has_boxes() { [ "$("$ATOLL" ps -q | wc -l)" -ge 2 ] || ! kill -0 "$proof"; }
+	has_boxes() { [ "$("$ATOLL" ps --local -q | wc -l)" -ge 2 ] || ! kill -0 "$proof"; }
 	soon has_boxes
 	kill -9 "$proof" 2>/dev/null || :
 	wait "$proof" || :
@@ -52,4 +61,4 @@ a_proof_fails_without_an_isolation_step() {
 	has "$(jq -r '.[0].probes[] | select(.verdict == "failed") | .probe + ": " + .way' out)" "identity: host name"
 }
 
-run_tests
+run_daemon_tests

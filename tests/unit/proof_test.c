@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "prove/build_id.h"
 #include "prove/proof.h"
+#include "prove/prove.h"
 #include "store_dir.h"
 #include "tap.h"
 
@@ -187,4 +188,29 @@ TEST(proofs_are_stored_listed_and_the_oldest_removed)
 	CHECK_OK(prove_look_up(s, &k, NOW_NS + 100, &status, &err));
 	CHECK_INT(status.state, PROVE_FAILED);
 	CHECK_STR(status.id, "aaaaaaaaaaaw");
+}
+
+TEST(a_proof_is_packed_for_the_server_and_read_back)
+{
+	struct prove_keys k = keys_of_gvisor();
+	struct store_proof p = proof_of(&k, "aaaaaaaaaaaa", NOW_NS), q;
+	auto_free char *text = NULL;
+	json_t *doc;
+
+	p.probes = (char *)"[{\"probe\":\"identity\"}]";
+	text = prove_pack(&p);
+	doc = json_loads(text, 0, NULL);
+	CHECK_OK(prove_unpack(doc, &q, &err));
+	CHECK_INT(judged(&k, &q, NOW_NS).state, PROVE_VALID);
+	CHECK_INT(q.at_ns, p.at_ns);
+	CHECK_INT(q.duration_us, p.duration_us);
+	CHECK_STR(q.probes, p.probes);
+	store_proof_fini(&q);
+	/* A proof that passed has no failed probe. */
+	json_object_set_new(doc, "failed", json_integer(1));
+	CHECK(prove_unpack(doc, &q, &err) < 0);
+	json_object_del(doc, "id");
+	CHECK(prove_unpack(doc, &q, &err) < 0);
+	json_decref(doc);
+	CHECK(prove_unpack(NULL, &q, &err) < 0);
 }
