@@ -43,7 +43,7 @@ enum {
 const char gvisor_config[] =
 	"{\"ociVersion\":\"1.0.0\",\"hostname\":\"atoll\",\n"
 	"\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\",\"noNewPrivileges\":true,\n"
-	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"1000\",\"1\"],\"env\":[\"PATH=/usr/bin\"],\n"
+	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"/opt/atoll/engine/init\",\"1000\",\"1\"],\"env\":[\"PATH=/usr/bin\"],\n"
 	"\"rlimits\":[{\"type\":\"RLIMIT_NOFILE\",\"soft\":1024,\"hard\":16384},"
 	"{\"type\":\"RLIMIT_CORE\",\"soft\":0,\"hard\":0}],\n"
 	"\"capabilities\":{\"bounding\":" CAPS ",\n\"effective\":" CAPS ",\n\"permitted\":" CAPS
