@@ -208,8 +208,7 @@ static int build_keeper_root(const struct host_state *h, const char *run_dir, st
 		return err_sys(e, "open the skeleton");
 	if (template_base(skeleton, rootless, e) < 0 || template_image(image, rootless, e) < 0)
 		return -1;
-	if (h->tier_host.mux_exe >= 0 &&
-	    gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0)
+	if (gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0)
 		return err_in(e, "files of engines");
 	umask(077);
 	return keeper_root_end(root, e);
