@@ -5,7 +5,14 @@ Clients of 20 teams run programs in boxes of their own, in boxes that stay, and 
 server or the keeper is killed with SIGKILL. A request that is cut is not repeated: a program either has a record with
 its cost, and then the usage of its team contains it once, or it has none.
 
-DAY_SEED, DAY_CLIENTS (6). Prints what was done; exits 1 if one sum differs."""
+At the end, for each team and for the whole daemon:
+  usage     equals the records, boxes and batches, to the last unit
+  figures   atoll_executions_total is the number of records that have ended
+  receipts  the chain is complete, `atoll receipt verify` accepts it, and each record has exactly one
+  webhooks  each record has the event run.ended (batches have events of their own), each event that the daemon still has
+            has arrived, and no event of a box arrived after a later one
+
+DAY_SEED, DAY_CLIENTS (6). Prints what was done and what differs; exits 1 if anything does."""
 
 import http.client
 import json
@@ -58,12 +65,12 @@ def ask(key, method, path, body=None, content="application/json"):
         c.close()
 
 
-def sure(key, method, path, body=None):
+def sure(key, method, path, body=None, content="application/json"):
     """the same, repeated until the daemon answers with success"""
     until = time.monotonic() + WAIT_S
     while True:
         try:
-            status, doc = ask(key, method, path, body)
+            status, doc = ask(key, method, path, body, content)
             if status < 300:
                 return doc
             last = "%d %s" % (status, doc)
@@ -80,6 +87,8 @@ class Team:
         sure(OPERATOR, "PUT", "/v1/teams/" + self.name, {})
         self.key = sure(OPERATOR, "POST", "/v1/keys", {"name": "day", "role": "owner", "team": self.name})["key"]
         self.box = None
+        sure(self.key, "POST", "/v1/webhooks", {"name": "day", "url": "http://127.0.0.1:%s/" % os.environ["DAY_RECEIVER"],
+                                                "events": ["*"]})
 
     def exec_in_box(self, tag):
         if not self.box:
@@ -186,7 +195,7 @@ def settle(team):
 
 def compare(team, report):
     """sentences about what differs"""
-    records = team.all_of("/v1/runs?")
+    records = team.records = team.all_of("/v1/runs?")
     by_tag = sure(team.key, "GET", "/v1/usage?by=tag")
     of_runs = [r for r in by_tag["items"] if r["value"] != "(box)"]
     count("records", len(records))
@@ -201,6 +210,90 @@ def compare(team, report):
     if whole != sum(nano(r["cost"]) for r in mine):
         yield "%s: usage is %d, the report of all teams has %s" % (team.name, whole, mine)
     count("cost, in 10^-9", whole)
+
+
+def check_figures(records):
+    text = sure(OPERATOR, "GET", "/metrics", content="text/plain")
+    total = sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("atoll_executions_total{"))
+    count("executions in the figures", int(total))
+    if total != len(records):
+        yield "atoll_executions_total is %d, and there are %d records" % (total, len(records))
+
+
+def check_receipts(records):
+    """records: ids of all teams"""
+    atoll, path = os.environ["ATOLL"], os.environ["DAY_WORK"] + "/receipts"
+    env = dict(os.environ, ATOLL_KEY=OPERATOR)
+    subprocess.run([atoll, "-H", os.environ["url"], "receipt", "export", path], env=env, check=True)
+    done = subprocess.run([atoll, "receipt", "verify", path, "--key", os.environ["state"] + "/receipts.pub"], env=env,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        yield "receipt verify: " + (done.stdout + done.stderr).strip()
+    else:
+        print("# " + done.stdout.strip())
+    seen = {}
+    with open(path) as f:
+        for line in f:
+            run = json.loads(line)["receipt"]["run"]
+            seen[run] = seen.get(run, 0) + 1
+    count("receipts", sum(seen.values()))
+    for what, runs in (("records without a receipt", [r for r in records if r not in seen]),
+                       ("receipts without a record", [r for r in seen if r not in records]),
+                       ("runs with several receipts", [r for r in seen if seen[r] > 1])):
+        if runs:
+            yield "%s: %d, for example %s" % (what, len(runs), runs[0])
+
+
+def arrivals():
+    """Team, number, box, type and run of each delivery, when no more are expected."""
+    with open(os.environ["DAY_ARRIVED"]) as f:
+        rows = [line.rstrip("\n").split("\t") for line in f]
+    return [(team, int(seq), box, what, run) for team, seq, box, what, run in rows]
+
+
+def settle_webhooks(teams):
+    until = time.monotonic() + WAIT_S
+    for team in teams:
+        last = max([e["seq"] for e in team.all_of("/v1/events?")], default=0)
+        while time.monotonic() < until:
+            hook = sure(team.key, "GET", "/v1/webhooks/day")
+            if hook["waiting"] == 0 and any(t == team.name and seq >= last for t, seq, _, _, _ in arrivals()):
+                break
+            time.sleep(0.2)
+
+
+def check_webhooks(teams, records):
+    """records: of runs with events, id -> team"""
+    rows = arrivals()
+    count("deliveries", len(rows))
+    count("repeated deliveries", len(rows) - len({seq for _, seq, _, _, _ in rows}))
+    ended = {}
+    for team, seq, _, what, run in rows:
+        if what == "run.ended":
+            ended.setdefault(run, set()).add(seq)
+    missing = [r for r in records if r not in ended]
+    if missing:
+        yield "records without an arrived run.ended: %d, for example %s of %s" % (len(missing), missing[0], records[missing[0]])
+    twice = [r for r in ended if len(ended[r]) > 1]
+    if twice:
+        yield "runs with two events run.ended: %d, for example %s" % (len(twice), twice[0])
+    unknown = [r for r in ended if r not in records]
+    if unknown:
+        yield "events run.ended without a record: %d, for example %s" % (len(unknown), unknown[0])
+    newest = {}
+    for _, seq, box, what, _ in rows:
+        if box and seq < newest.get(box, 0):
+            yield "box %s: event %d (%s) arrived after %d" % (box, seq, what, newest[box])
+        newest[box] = max(seq, newest.get(box, 0))
+    arrived = {seq for _, seq, _, _, _ in rows}
+    for team in teams:
+        hook = sure(team.key, "GET", "/v1/webhooks/day")
+        if hook["waiting"] or hook["failed"] or hook["lost"]:
+            yield "%s: webhook has %s" % (team.name, {k: hook[k] for k in ("waiting", "failed", "lost", "error")})
+        since = min((seq for t, seq, _, _, _ in rows if t == team.name), default=0)
+        lost = [e for e in team.all_of("/v1/events?") if e["seq"] >= since and e["seq"] not in arrived]
+        if lost:
+            yield "%s: %d events have not arrived, for example %s" % (team.name, len(lost), lost[0])
 
 
 def main():
@@ -221,14 +314,23 @@ def main():
         settle(team)
     report = sure(OPERATOR, "GET", "/v1/usage?by=team")
     differences = [text for team in teams for text in compare(team, report)]
+    records = {r["id"]: team.name for team in teams for r in team.records}
+    of_batches = {r["id"] for team in teams for r in team.records if r.get("tag", "").startswith("batch-")}
+    settle_webhooks(teams)
+    checks = {"usage of %d teams equals their records, boxes and batches" % TEAMS: differences,
+              "the figures count each record": list(check_figures(records)),
+              "each record has one receipt, and the chain is complete": list(check_receipts(records)),
+              "each run's end has arrived at a webhook, in the order of its box":
+                  list(check_webhooks(teams, {r: t for r, t in records.items() if r not in of_batches}))}
     for what in sorted(counts):
         print("# %s: %d" % (what, counts[what]))
     print("# %.0f s, %.0f runs per second" % (seconds, RUNS / seconds))
-    for text in differences:
-        print("# " + text)
-    print("%s 1 - usage of %d teams equals their records, boxes and batches" % ("not ok" if differences else "ok", TEAMS))
-    print("1..1")
-    sys.exit(1 if differences else 0)
+    for n, (what, texts) in enumerate(checks.items(), 1):
+        for text in texts[:20]:
+            print("# " + text)
+        print("%s %d - %s" % ("not ok" if texts else "ok", n, what))
+    print("1..%d" % len(checks))
+    sys.exit(1 if any(checks.values()) else 0)
 
 
 main()
