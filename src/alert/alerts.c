@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UNSTORED_NS (INT64_C(3600) * 1000000000)
+
 /* ---- values ---- */
 
 static struct metrics_sum alerts_measure(struct alerts *x, const struct alert_rule *r,
@@ -83,6 +85,23 @@ static int alerts_store(struct alerts *x, struct alerts_rule *a, enum alert_chan
 	return change == ALERT_FIRED || change == ALERT_RESOLVED ? notices_queue(x, &a->row, e) : 0;
 }
 
+/* The database may be what the alert is about: the notice is sent without a row, once in an hour. */
+static void alerts_warn_unstored(struct alerts *x, struct alerts_rule *a, int64_t now_ns)
+{
+	struct store_alert row = { .threshold = a->rule.threshold,
+				   .value = a->last.value,
+				   .pending_ns = now_ns,
+				   .fired_ns = now_ns };
+
+	if (a->warned_ns && now_ns >= a->warned_ns && now_ns - a->warned_ns < UNSTORED_NS)
+		return;
+	a->warned_ns = now_ns;
+	snprintf(row.rule, sizeof(row.rule), "%s", a->rule.name);
+	snprintf(row.summary, sizeof(row.summary), "%s", a->rule.summary);
+	snprintf(row.state, sizeof(row.state), "%s", alerts_phases[ALERT_FIRING]);
+	notices_send_unstored(x, &row);
+}
+
 static void alerts_changed(struct alerts *x, struct alerts_rule *a, enum alert_change change,
 			   const struct alert_state *before, int64_t now_ns)
 {
@@ -95,6 +114,8 @@ static void alerts_changed(struct alerts *x, struct alerts_rule *a, enum alert_c
 								: store_commit(x->fleet->store, &e);
 	if (rc < 0) { /* tried again at the next evaluation */
 		log_warn("the alert cannot be stored", LOG_S("rule", a->rule.name), LOG_E(&e));
+		if (change == ALERT_FIRED)
+			alerts_warn_unstored(x, a, now_ns);
 		a->state = *before;
 		a->row = row;
 		return;

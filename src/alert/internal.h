@@ -9,6 +9,7 @@ struct alerts_rule {
 	struct alert_state state;
 	struct alert_sample last;
 	struct store_alert row; /* of the pending or firing alert; id 0: none */
+	int64_t warned_ns;      /* when a notice was sent without a row; 0: never */
 };
 
 enum alert_channel { ALERT_WEBHOOK, ALERT_MAIL, ALERT_COMMAND, ALERT_CHANNELS };
@@ -41,3 +42,5 @@ void notices_stop(struct alerts *x);
 /* Adds a notice for each channel; part of the open transaction. */
 must_check int notices_queue(struct alerts *x, const struct store_alert *a, struct err *e);
 void notices_send(struct alerts *x); /* those that are due */
+/* One attempt for each channel that is free. */
+void notices_send_unstored(struct alerts *x, const struct store_alert *a);

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#define UNSTORED INT64_C(-1) /* id of a notice without a row */
 enum { LOOK_MS = 5000, COMMAND_MS = 60000, COMMAND_ASK_MS = 500 };
 
 const char *const alert_channel_names[ALERT_CHANNELS] = { "webhook", "mail", "command" };
@@ -65,13 +66,18 @@ static int notices_add(struct alerts *x, const json_t *doc, int64_t alert, struc
 	return rc;
 }
 
+static json_t *notices_json(const struct store_alert *a)
+{
+	return json_pack("{s:I, s:s, s:s, s:s, s:f, s:f, s:o, s:o, s:o}", "alert",
+			 (json_int_t)a->id, "rule", a->rule, "state", a->state, "summary",
+			 a->summary, "value", a->value, "threshold", a->threshold, "pending",
+			 notices_time(a->pending_ns), "fired", notices_time(a->fired_ns),
+			 "resolved", notices_time(a->resolved_ns));
+}
+
 int notices_queue(struct alerts *x, const struct store_alert *a, struct err *e)
 {
-	json_t *doc = json_pack("{s:I, s:s, s:s, s:s, s:f, s:f, s:o, s:o, s:o}", "alert",
-				(json_int_t)a->id, "rule", a->rule, "state", a->state, "summary",
-				a->summary, "value", a->value, "threshold", a->threshold, "pending",
-				notices_time(a->pending_ns), "fired", notices_time(a->fired_ns),
-				"resolved", notices_time(a->resolved_ns));
+	json_t *doc = notices_json(a);
 	int rc = notices_add(x, doc, a->id, e);
 
 	json_decref(doc);
@@ -114,7 +120,9 @@ static void notices_over(struct alerts_delivery *d, const char *error)
 	if (error)
 		log_warn("a notice of an alert was not delivered", LOG_S("channel", n->channel),
 			 LOG_S("why", error), LOG_U("attempts", n->attempts));
-	if (n->next_ns) {
+	if (n->id == UNSTORED) {
+		rc = 0; /* the alert is tried again, and sends a notice that is repeated */
+	} else if (n->next_ns) {
 		snprintf(n->error, sizeof(n->error), "%s", error);
 		rc = store_notice_retry(x->fleet->store, n, &e);
 	} else {
@@ -310,6 +318,22 @@ void notices_send(struct alerts *x)
 	if (rows.n)
 		timer_set(&x->send, LOOK_MS);
 	store_notices_fini(&rows);
+}
+
+void notices_send_unstored(struct alerts *x, const struct store_alert *a)
+{
+	json_t *doc = notices_json(a);
+
+	for (unsigned c = 0; c < ALERT_CHANNELS; c++) {
+		struct store_notice n = { .id = UNSTORED, .queued_ns = fleet_now_ns() };
+
+		if (!notices_has(x, c) || x->deliveries[c].notice.id)
+			continue;
+		snprintf(n.channel, sizeof(n.channel), "%s", alert_channel_names[c]);
+		n.body = json_dumps(doc, JSON_COMPACT);
+		notices_try(x, c, &n);
+	}
+	json_decref(doc);
 }
 
 static void notices_due(struct timer *t)

@@ -1,7 +1,10 @@
 /* alert_test.c - when an alert is pending, fires and is resolved, and which rules are accepted. */
+#include "alert/alerts.h"
 #include "alert/state.h"
 #include "base/cleanup.h"
 #include "store/alerts.h"
+#include "fake_fleet.h"
+#include "store/sql.h"
 #include "store_dir.h"
 #include "v1box/suspects.h"
 #include "v1box/usage_sampler.h"
@@ -239,4 +242,56 @@ TEST(a_box_is_suspect_after_ten_minutes_of_full_cpu)
 	CHECK(suspect_is_pinned(&x, 1000));
 	CHECK(!suspect_is_pinned(&x, 2000)); /* less than half of two */
 	CHECK(suspect_is_pinned(&x, 500));
+}
+
+/* ---- a store that refuses writes ---- */
+
+static void read_boxes(struct metrics_source *s, struct metrics *m)
+{
+	(void)s;
+	metrics_put(m, METRIC_BOXES, 1, NULL, NULL);
+}
+
+static struct metrics_source boxes = { .read = read_boxes };
+static int wanted; /* a process for the command */
+
+static void need_command(void *ctx)
+{
+	(void)ctx;
+	wanted++;
+}
+
+/* The database may be what the alert is about: its notice needs none. */
+TEST(an_alert_that_cannot_be_stored_is_sent)
+{
+	struct alerts_conf conf = { .interval_ms = 5,
+				    .command = "/bin/true",
+				    .need_command = need_command };
+	json_t *rule = json_pack("{s:s, s:s, s:f}", "figure", "boxes", "aggregate", "last",
+				 "threshold", -1.0);
+	struct metrics *m;
+	struct alerts *x;
+	char said[1000] = "";
+	int pair[2];
+
+	CHECK_INT(fake_begin(NULL, NULL), 0);
+	CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	m = metrics_new(fake.fleet);
+	metrics_add_source(m, &boxes);
+	x = alerts_new(fake.fleet, m, NULL, &conf);
+	alerts_start(x);
+	CHECK_OK(alerts_set_rule(x, "some", rule, &err));
+	sqlite3_exec(fake.store->db, "PRAGMA query_only = 1", NULL, NULL, NULL);
+	wanted = 0;
+	CHECK(FAKE_UNTIL(wanted));
+	alerts_command_connect(x, pair[0]);
+	CHECK(recv(pair[1], said, sizeof(said) - 1, 0) > 0);
+	CHECK(strstr(said, "\"rule\":\"some\",\"state\":\"firing\"") != NULL);
+	CHECK(strstr(said, "\"alert\":0") != NULL);
+	sqlite3_exec(fake.store->db, "PRAGMA query_only = 0", NULL, NULL, NULL);
+	close(pair[1]);
+	alerts_free(x);
+	metrics_free(m);
+	json_decref(rule);
+	fake_end();
 }
