@@ -66,8 +66,11 @@ fuzz: ## run the fuzzers for a while
 tenant: build ## one tenant tries to take the machine from others (needs root; minutes; a machine of your own)
 	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
 
-day: build ## 2000 runs of 20 teams while server and keeper are killed; usage equals the records (needs root; RUNS=100000)
+day: build ## 2000 runs of 20 teams while server and keeper are killed; usage, figures, receipts and webhooks equal the records (needs root; RUNS=100000)
 	@ATOLL=$(abspath build/atoll) tests/stress/day.sh $(or $(RUNS),2000)
+
+alerts: build ## drive every alert to fire and to resolve with real load (needs root; eleven minutes)
+	@tests/run -b build -j 1 tests/stress/alerts.sh
 
 bench-usage: build ## reports of usage and lists of a store with 10^6 runs (minutes)
 	@bench/usage

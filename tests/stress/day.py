@@ -12,7 +12,7 @@ At the end, for each team and for the whole daemon:
   webhooks  each record has the event run.ended (batches have events of their own), each event that the daemon still has
             has arrived, and no event of a box arrived after a later one
 
-DAY_SEED, DAY_CLIENTS (6). Prints what was done and what differs; exits 1 if anything does."""
+DAY_SEED, DAY_CLIENTS (6), DAY_SECONDS (none: as long as RUNS take). Prints what was done and what differs; exits 1 if anything does."""
 
 import http.client
 import json
@@ -34,6 +34,7 @@ SEED = int(os.environ.get("DAY_SEED", "0")) or random.SystemRandom().randrange(1
 URL = urllib.parse.urlparse(os.environ["url"])
 OPERATOR = os.environ["key"]
 SUPERVISOR = int(os.environ["DAY_SUPERVISOR"])
+END = time.monotonic() + float(os.environ.get("DAY_SECONDS", "inf"))
 WAIT_S = 180  # until the last program has ended
 
 lock = threading.Lock()
@@ -117,7 +118,7 @@ def work(teams, seed):
     rand = random.Random(seed)
     while True:
         with lock:
-            if taken >= RUNS:
+            if taken >= RUNS or time.monotonic() > END:
                 return
             n = taken
             taken += 1
@@ -324,7 +325,7 @@ def main():
                   list(check_webhooks(teams, {r: t for r, t in records.items() if r not in of_batches}))}
     for what in sorted(counts):
         print("# %s: %d" % (what, counts[what]))
-    print("# %.0f s, %.0f runs per second" % (seconds, RUNS / seconds))
+    print("# %d runs in %.0f s, %.0f per second" % (taken, seconds, taken / seconds))
     for n, (what, texts) in enumerate(checks.items(), 1):
         for text in texts[:20]:
             print("# " + text)
