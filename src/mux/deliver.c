@@ -61,7 +61,7 @@ static int deliver_later(long err)
 	return err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM || err == -EINTR;
 }
 
-static void deliver_break(unsigned number)
+void deliver_break(unsigned number)
 {
 	stream_at(number)->broken = 1;
 	deliver_drop(number);

@@ -9,4 +9,5 @@ void deliver_frame(unsigned number, const char *frame, uint32_t bytes, const int
 		   unsigned nfds);
 void deliver_bytes(unsigned number, const char *bytes, uint32_t n);
 void deliver_buffer(unsigned number); /* the descriptor takes bytes again */
+void deliver_break(unsigned number);  /* its reader has closed it */
 void deliver_drop(unsigned number);   /* nothing of it is delivered from now on */

@@ -29,7 +29,7 @@ static struct event_source listener, children;
 static int engine, engine_over, engine_status; /* pid; its end; as a status of ours */
 static int has_engine, ready; /* ready: HELLO has arrived, and the keeper knows it */
 static int kept, claimed;     /* see src/init/conn.c: PERSIST has arrived; a client has the box */
-static uint64_t ended_ns;     /* of the channel; 0: it is open */
+static uint64_t ended_ns, engine_over_ns; /* of the channel, 0: it is open; of the engine */
 
 /* Until the guest stub is ready, the keeper waits for a frame on the first connection. */
 static _Noreturn void mux_exit(int status)
@@ -57,8 +57,9 @@ static _Noreturn void mux_fault(enum packet_fault why)
 static void mux_ended(void)
 {
 	channel_close();
-	ended_ns = loop_now_ns ? loop_now_ns : 1;
-	stream_end_all();
+	ended_ns = loop_now_ns;
+	if (ready)
+		stream_end_all();
 }
 
 static void mux_greeted(const void *body)
@@ -259,6 +260,7 @@ static void mux_reaped(int status)
 	int signo = status & 0x7f, code = status >> 8 & 0xff;
 
 	engine_over = 1;
+	engine_over_ns = loop_now_ns;
 	if (!has_engine)
 		engine_status = signo ? PACKET_EXIT + PACKET_ENGINE_DIED : code;
 	else if (signo || code)
@@ -282,19 +284,29 @@ static void mux_reap(struct event_source *s, uint32_t events)
 
 /* ---- the loop ---- */
 
-/* How long to wait; -1: without limit. Does not return when mux has ended. */
-static int mux_timeout_ms(void)
+/* The engine has failed, and another process keeps the channel open. */
+static int mux_engine_failed(void)
 {
-	/* Before a client has the box, the end of the first connection is the end of the box. */
-	if (stream_at(PACKET_FIRST)->gone && !claimed)
+	return engine_over && engine_status && !ended_ns;
+}
+
+static void mux_check_end(void)
+{
+	const struct packet_stream *first = &channel_state.streams[PACKET_FIRST];
+
+	/* Before a client has the box, the end of the first connection is the end of the box. If the guest
+	 * has closed it, the channel ends, too. */
+	if (stream_at(PACKET_FIRST)->gone && first->kind && !first->peer_closed && !claimed)
 		sys_exit(0);
+	if (mux_engine_failed() && loop_now_ns - engine_over_ns > CHILD_NS)
+		mux_ended();
 	if (!ended_ns)
-		return -1;
-	if (!stream_waiting() && (engine_over || loop_now_ns - ended_ns > CHILD_NS))
+		return;
+	if (!ready && engine_over && !engine_status)
+		engine_status = PACKET_EXIT + PACKET_ENGINE_DIED;
+	if ((!stream_waiting() && (engine_over || loop_now_ns - ended_ns > CHILD_NS)) ||
+	    loop_now_ns - ended_ns > DRAIN_NS)
 		mux_exit(engine_status);
-	if (loop_now_ns - ended_ns > DRAIN_NS)
-		mux_exit(engine_status);
-	return 100;
 }
 
 static char **mux_command(int argc, char **argv)
@@ -343,6 +355,7 @@ _Noreturn void mux_main(int argc, char **argv)
 	for (;;) {
 		stream_flush();
 		mux_arm_listener();
-		loop_turn(mux_timeout_ms());
+		mux_check_end();
+		loop_turn(ended_ns || mux_engine_failed() ? 100 : -1);
 	}
 }

@@ -45,13 +45,24 @@ static int stream_wants_input(unsigned number)
 	       t->credit >= (t->kind == PACKET_SEQPACKET ? WHOLE_FRAME : SOME_BYTES);
 }
 
+/* A pipe that this end writes to. */
+static int stream_is_sink(unsigned number)
+{
+	unsigned kind = channel_state.streams[number].kind;
+
+	return (kind == PACKET_PIPE_READ || kind == PACKET_PIPE_WRITE) &&
+	       !packet_sends(&channel_state, kind);
+}
+
+/* Of a pipe to write to, also the end of its reader is waited for. */
 void stream_arm(unsigned number)
 {
 	struct stream *s = &streams[number];
 
 	if (s->src.fd >= 0)
 		loop_want(&s->src, (stream_wants_input(number) ? EPOLLIN : 0) |
-					   (s->from < s->to ? EPOLLOUT : 0));
+					   (s->from < s->to ? EPOLLOUT : 0) |
+					   (stream_is_sink(number) ? EPOLLERR : 0));
 }
 
 /* ---- own descriptor to channel ---- */
@@ -197,7 +208,9 @@ static void stream_ready(struct event_source *src, uint32_t events)
 	unsigned number = (unsigned)(s - streams);
 	int most = FRAMES_LEFT_MAX;
 
-	if (s->from < s->to && events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
+	if (stream_is_sink(number) && events & EPOLLERR)
+		deliver_break(number);
+	else if (s->from < s->to && events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
 		deliver_buffer(number);
 	if (src->armed & EPOLLIN && events & (EPOLLIN | EPOLLERR | EPOLLHUP))
 		do
