@@ -117,6 +117,7 @@ struct api {
 	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
+	struct call *tiers_call; /* v1/tiers.h; NULL: none */
 	void (*need_doctor)(struct api *a); /* requests a check of the machine; NULL: there is no supervisor */
 	struct session *agents; /* agents.c: the agent sessions of this process */
 	struct idem *idems; /* calls with an Idempotency-Key, including some whose client has

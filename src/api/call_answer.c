@@ -40,8 +40,10 @@ json_t *call_error_json(const struct call *c, const char *code, const char *mess
 {
 	json_t *hints = json_array(), *text = json_text(message);
 
-	if (hint && *hint)
-		json_array_append_new(hints, json_string(hint));
+	for (const char *end; hint && *hint; hint = *end ? end + 1 : end) {
+		end = strchrnul(hint, '\n');
+		json_array_append_new(hints, json_stringn(hint, (size_t)(end - hint)));
+	}
 	return json_pack("{s:{s:s, s:o, s:o, s:o, s:s}}", "error", "code", code, "message", text,
 			 "why", json_text(why ? why : ""), "hints", hints, "doc", call_doc(c));
 }
@@ -137,9 +139,10 @@ void call_fail(struct call *c, const struct err *e)
 		log_error("request failed", LOG_S("request", c->id), LOG_S("error", e->msg));
 	call_error(c, status,
 		   status == 507                                      ? "no_space"
+		   : isolation_is_rejection(e)                        ? "isolation_unavailable"
 		   : e->kind == ERR_CONFLICT && e->sys == EINPROGRESS ? "building"
 								      : err_kind_name(e->kind),
-		   e->msg, NULL, NULL);
+		   e->msg, NULL, isolation_lines(&c->api->fleet, e));
 }
 
 void call_list(struct call *c, json_t *take_items, const char *next)

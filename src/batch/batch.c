@@ -210,6 +210,7 @@ static void read_options(struct batch *b)
 	d->max_output = (uint32_t)json_integer_value(json_object_get(doc, "max_output"));
 	d->limits = b->all->fleet->conf.limits;
 	d->most = b->all->fleet->conf.most;
+	b->options.isolation = isolation_stored(doc);
 	b->options.jobs = (unsigned)json_integer_value(json_object_get(doc, "jobs"));
 	b->options.record = json_is_true(json_object_get(doc, "record"));
 	b->options.attached = json_is_true(json_object_get(doc, "attached"));

@@ -53,7 +53,8 @@ struct batch_options {
 	struct batch_item_defaults defaults;
 	unsigned jobs; /* parallel items of this batch; 0: as many as allowed */
 	int record;    /* a row of `runs` for each program, too */
-	int attached;  /* ends when the client that sent it disconnects */
+	struct choose_request isolation;
+	int attached; /* ends when the client that sent it disconnects */
 };
 
 struct batch;

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "wire/sock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -582,12 +583,14 @@ static struct wire_create box_wanted(const struct batch_job *j)
 				    .template = "base",
 				    .limits = j->item.limits,
 				    .nlayers = j->item.nlayers };
+	const char *warm = j->tier.no_zygote ? NULL : j->item.program.warm;
 	const char *team = j->warm_team ? j->warm_team : j->team;
 
+	want.head.flags = j->tier.flags;
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
 	/* Without a team there is no zygote that the box may share. */
-	if (j->item.program.warm && team) {
-		snprintf(want.warm, sizeof(want.warm), "%s", j->item.program.warm);
+	if (warm && team) {
+		snprintf(want.warm, sizeof(want.warm), "%s", warm);
 		want.warm_group = fleet_zygote_group(team);
 	}
 	return want;
@@ -671,10 +674,28 @@ static void job_limit_time(struct batch_job *j, const struct fleet_accounts *a)
 			j->item.steps[i].wall_ms = (uint32_t)most;
 }
 
+int batch_job_choose(struct batch_job *j, struct fleet *f, const char *key,
+		     const struct choose_request *request, int describe, struct err *e)
+{
+	struct isolation_ask ask = { .team = j->warm_team ? j->warm_team : j->team,
+				     .key = key,
+				     .request = *request };
+	uint64_t mem = j->item.limits.mem_bytes;
+
+	if (j->item.nlayers)
+		ask.request.needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
+	ask.request.mem_bytes = mem == WIRE_DEFAULT ? 0 : mem;
+	if (isolation_choose(f, &ask, describe, &j->tier, e) < 0)
+		return -1;
+	j->is_chosen = 1;
+	return 0;
+}
+
 void batch_job_start(struct batch_job *j, struct fleet *f)
 {
 	struct wire_create want = box_wanted(j);
 
+	assert(j->is_chosen);
 	j->fleet = f;
 	job_limit_time(j, &f->accounts);
 	find_made(j);
@@ -707,4 +728,5 @@ void batch_job_fini(struct batch_job *j)
 		buf_fini(&j->behind[i].said);
 	buf_fini(&j->made);
 	free(j->helper);
+	free(j->tier.text);
 }

@@ -65,6 +65,8 @@ struct batch_job {
 	const char *team; /* NULL, or the team for which compiled programs are stored; borrowed */
 	const char *warm_team; /* the team whose zygote forks its interpreter; NULL: that of
 			        * `team`; borrowed */
+	struct isolation_choice tier; /* of its box: batch_job_choose() */
+	int is_chosen;
 	void (*done)(struct batch_job *j, const struct batch_job_end *end); /* once; then batch_job_fini() */
 	/* NULL, or a callback for the output of the program as it arrives. */
 	void (*said)(struct batch_job *j, const char *step, unsigned stream, const char *bytes, size_t n);
@@ -99,7 +101,11 @@ struct batch_job {
 	/* clang-format on */
 };
 
-/* The job owns the parsed item. done is never called from within this function. */
+/* Chooses the isolation tier, after the item was parsed; team or warm_team is set. key: NULL: none. describe: tier.text
+ * is wanted, for a record. -1: no tier fits. */
+must_check int batch_job_choose(struct batch_job *j, struct fleet *f, const char *key,
+				const struct choose_request *request, int describe, struct err *e);
+/* After batch_job_choose(). The job owns the parsed item. done is never called from within this function. */
 void batch_job_start(struct batch_job *j, struct fleet *f);
 void batch_job_check(struct batch_job *j,
 		     uint64_t now_ms);    /* called periodically: init may be stuck */

@@ -12,6 +12,7 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	uint64_t used = 0;
 	struct batch *b;
 	json_t *doc;
+	char isolation[CHOOSE_TEXT];
 
 	if (a->live >= BATCH_LIVE)
 		return err_set(e, ERR_LIMIT, "%d batches are in progress already", BATCH_LIVE);
@@ -26,10 +27,12 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 		return -1;
 	snprintf(row.team, sizeof(row.team), "%s", team);
 	snprintf(row.who, sizeof(row.who), "%s", who);
-	doc = json_pack("{s:s, s:i, s:i, s:i, s:b, s:b}", "language", o->defaults.language,
-			"timeout_ms", (int)o->defaults.run_ms, "max_output",
+	choose_request_text(&o->isolation, isolation);
+	doc = json_pack("{s:s, s:i, s:i, s:i, s:b, s:b, s:s, s:s?}", "language",
+			o->defaults.language, "timeout_ms", (int)o->defaults.run_ms, "max_output",
 			(int)o->defaults.max_output, "jobs", (int)o->jobs, "record", o->record,
-			"attached", o->attached);
+			"attached", o->attached, "isolation", isolation, "trust",
+			o->isolation.has_trust ? choose_trust_name(o->isolation.trust) : NULL);
 	row.options = json_dumps(doc, JSON_COMPACT);
 	json_decref(doc);
 	b = batch_enter(a, &row);

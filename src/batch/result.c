@@ -167,9 +167,13 @@ static struct store_charge result_charge(const struct work *w, const struct batc
 static json_t *record_of(const struct batch_job *j, const struct batch_job_end *end,
 			 struct store_run *row)
 {
+	json_t *isolation =
+		isolation_text_json(j->tier.text, j->about.layers, j->fleet->conf.layer_names);
 	struct record rec = {
 		.box = j->about.id,
 		.template = "base",
+		.tier = choose_tier_name(j->tier.tier),
+		.isolation = isolation,
 		.layers = j->about.layers,
 		.layer_names = j->fleet->conf.layer_names,
 		.command = j->item.steps[j->step].argv,
@@ -182,6 +186,7 @@ static json_t *record_of(const struct batch_job *j, const struct batch_job_end *
 
 	memcpy(rec.id, row->id, sizeof(rec.id));
 	doc = record_json(&rec);
+	json_decref(isolation);
 	json_object_set_new(doc, "state", json_string("exited"));
 	json_object_set_new(doc, "tag", json_string(row->tag));
 	return doc;

@@ -82,13 +82,18 @@ static void job_done(struct batch_job *j, const struct batch_job_end *end)
 
 	if (end->verdict == VERDICT_ERROR && end->why == CAUSE_HOST && ++w->tries < TRIES) {
 		struct batch_item item = j->item;
+		struct isolation_choice tier = j->tier;
 		void (*done)(struct batch_job *, const struct batch_job_end *) = j->done;
 
 		buf_fini(&j->out[0]);
 		buf_fini(&j->out[1]);
 		buf_fini(&j->made);
 		free(j->helper);
-		*j = (struct batch_job){ .item = item, .done = done, .team = b->row.team };
+		*j = (struct batch_job){ .item = item,
+					 .done = done,
+					 .team = b->row.team,
+					 .tier = tier,
+					 .is_chosen = 1 };
 		batch_job_start(j, a->fleet);
 		return;
 	}
@@ -196,6 +201,9 @@ static int take_item(struct batch *b)
 		run_refuse(w, WHY_INVALID, &e);
 	else if (a->hooks.may_run && !a->hooks.may_run(a->hooks.ctx, b->row.team, &e))
 		run_refuse(w, WHY_QUOTA, &e);
+	else if (batch_job_choose(&w->job, a->fleet, b->row.who, &b->options.isolation,
+				  b->options.record, &e) < 0)
+		run_refuse(w, WHY_INVALID, &e);
 	else
 		batch_job_start(&w->job, a->fleet);
 	return 1;

@@ -1,5 +1,6 @@
 /* local_run.c - see local_run.h. */
 #include "cli/local_run.h"
+#include "wire/frame.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -284,6 +285,7 @@ static json_t *make_record(struct local_run *s, const char *template, const char
 	struct record r = {
 		.box = s->box.about.id,
 		.template = template,
+		.tier = wire_tier_name(s->box.about.tier),
 		.layers = s->box.about.layers,
 		.layer_names = s->cli->layers,
 		.command = argv,

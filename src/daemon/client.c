@@ -69,6 +69,20 @@ int config_check_set(const char *text, struct err *e)
 	return 0;
 }
 
+int config_check_tier(const char *text, struct err *e)
+{
+	(void)text;
+	(void)e;
+	return 0;
+}
+
+int config_check_minimum(const char *text, struct err *e)
+{
+	(void)text;
+	(void)e;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct cli cli = { .argv = argv,

@@ -1,5 +1,6 @@
 /* config_checks.c - see config_checks.h. */
 #include "daemon/config_checks.h"
+#include "fleet/isolation.h"
 #include "packages/package_preinstall.h"
 #include "tools/tool.h"
 
@@ -20,4 +21,16 @@ int config_check_set(const char *text, struct err *e)
 		return -1;
 	packages_fini(&p);
 	return 0;
+}
+
+int config_check_tier(const char *text, struct err *e)
+{
+	enum choose_tier t;
+
+	return choose_tier_parse(text, &t, e);
+}
+
+int config_check_minimum(const char *text, struct err *e)
+{
+	return isolation_check_minimum(text, 0, e);
 }

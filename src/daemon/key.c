@@ -9,6 +9,7 @@
 #include "daemon/state_dir.h"
 #include "daemon/endpoint.h"
 #include "daemon/commands.h"
+#include "fleet/isolation.h"
 #include "store/audit.h"
 #include "store/keys.h"
 #include "store/teams.h"
@@ -16,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_ROLE, KEY_TEAM, KEY_BOX, KEY_EXPIRES, KEY_STATE, KEY_CONFIG, KEY_FLAGS };
+enum { KEY_ROLE, KEY_TEAM, KEY_BOX, KEY_EXPIRES, KEY_STATE, KEY_CONFIG, KEY_ISOLATION, KEY_FLAGS };
 
 static const struct flag flags[KEY_FLAGS] = {
 	[KEY_ROLE] = { "role", 0, FLAG_TEXT, "ROLE", "viewer, editor or owner (default owner)" },
@@ -25,6 +26,8 @@ static const struct flag flags[KEY_FLAGS] = {
 	[KEY_EXPIRES] = { "expires", 0, FLAG_TIME, "TIME", "validity, e.g. 24h" },
 	[KEY_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
 	[KEY_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
+	[KEY_ISOLATION] = { "isolation", 0, FLAG_TEXT, "TIER",
+			    "minimum isolation tier of its boxes" },
 };
 
 static int key_failed(const struct cli *cli, const struct err *e)
@@ -64,9 +67,10 @@ static void key_note(struct store *s, const struct store_key *k, const char *act
 
 static json_t *key_json(const struct store_key *k)
 {
-	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "id", k->id, "name", k->name,
-				"team", k->team, "role", store_role_name(k->role), "box", k->box,
-				"shown", k->shown, "revoked", k->revoked);
+	json_t *doc =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "id", k->id, "name", k->name,
+			  "team", k->team, "role", store_role_name(k->role), "box", k->box, "shown",
+			  k->shown, "revoked", k->revoked, "isolation", k->isolation);
 
 	json_object_set_new(doc, "created", json_time((uint64_t)k->created_ns));
 	json_object_set_new(doc, "used",
@@ -98,8 +102,11 @@ static int key_make(struct store *s, const struct cli *cli, const struct args *a
 	snprintf(k.name, sizeof(k.name), "%s", a->words[1]);
 	snprintf(k.team, sizeof(k.team), "%s", args_text(a, KEY_TEAM, TEAM_DEFAULT));
 	snprintf(k.box, sizeof(k.box), "%s", args_text(a, KEY_BOX, ""));
+	snprintf(k.isolation, sizeof(k.isolation), "%s", args_text(a, KEY_ISOLATION, ""));
 	if (expires)
 		k.expires_ns = k.created_ns + (int64_t)expires * 1000000;
+	if (isolation_check_key(s, &k, "", e) < 0)
+		return err_in(e, "--isolation");
 	if (store_key_make(text, &k, e) < 0 || store_key_add(s, &k, e) < 0)
 		return -1;
 	key_note(s, &k, "key.create");
@@ -204,6 +211,9 @@ static int remote_make(struct api_client *r, const struct args *a)
 	if (args_has(a, KEY_EXPIRES))
 		json_object_set_new(want, "expires_ms",
 				    json_integer((json_int_t)args_value(a, KEY_EXPIRES, 0)));
+	if (args_has(a, KEY_ISOLATION))
+		json_object_set_new(want, "isolation",
+				    json_string(args_text(a, KEY_ISOLATION, "")));
 	doc = api_client_json(r, "POST", "/v1/keys", want);
 	if (!doc)
 		return r->status;

@@ -12,6 +12,7 @@
  * The server listens only when every earlier box is in its table again: a client that connects
  * earlier waits in the socket's queue, and finds all boxes. */
 #include "daemon/server.h"
+#include "prove/proof.h"
 #include "outbound/outbound.h"
 #include "alert/alerts.h"
 #include "pipeline/pipeline.h"
@@ -493,6 +494,51 @@ static uint64_t least_retention(const struct config *c)
 	return least;
 }
 
+/* Which proof a tier has, for its facts as the keeper reports them now. */
+static void server_proof(struct fleet *f, enum choose_tier t, const struct wire_tier_facts *w,
+			 struct isolation_proof *out)
+{
+	struct prove_status found;
+	struct prove_keys keys;
+	char settings[512];
+	struct err e;
+
+	isolation_settings_text(&f->isolation.settings, settings, sizeof(settings));
+	prove_keys_here(&keys, choose_tier_name(t), settings);
+	snprintf(keys.engine, sizeof(keys.engine), "%.*s", STORE_PROOF_KEY, w->engine);
+	snprintf(keys.version, sizeof(keys.version), "%s", w->version);
+	snprintf(keys.engine_sha256, sizeof(keys.engine_sha256), "%.64s", w->sha256);
+	snprintf(keys.platform, sizeof(keys.platform), "%s", w->platform);
+	if (prove_look_up(f->store, &keys, fleet_now_ns(), &found, &e) < 0) {
+		log_warn("cannot read proofs of isolation tiers", LOG_E(&e));
+		return;
+	}
+	out->state = found.state == PROVE_VALID    ? CHOOSE_PROVEN
+		     : found.state == PROVE_FAILED ? CHOOSE_WITHDRAWN
+						   : CHOOSE_UNPROVEN;
+	out->at_ns = found.at_ns;
+	snprintf(out->id, sizeof(out->id), "%s", prove_evidence(&found));
+}
+
+/* Each text was checked when it was read. */
+static struct choose_settings isolation_settings(const struct config *c)
+{
+	struct choose_settings s = choose_defaults;
+	const char *const *prefer = config_list(c, CONFIG_ISOLATION_PREFER);
+	struct err e;
+
+	for (unsigned i = 0; i < CHOOSE_TRUSTS; i++)
+		(void)!choose_tier_parse(config_text(c, CONFIG_ISOLATION + i), &s.label[i], &e);
+	s.process = config_bool(c, CONFIG_ISOLATION_PROCESS);
+	s.emulation = config_bool(c, CONFIG_ISOLATION_EMULATION);
+	if (prefer[0])
+		s.nprefer = 0;
+	for (unsigned i = 0; prefer[i] && s.nprefer < CHOOSE_TIERS; i++)
+		if (choose_tier_parse(prefer[i], &s.prefer[s.nprefer], &e) == 0)
+			s.nprefer++;
+	return s;
+}
+
 static struct fleet_conf fleet_settings(const struct server_start *s)
 {
 	const struct config *c = s->config;
@@ -518,6 +564,7 @@ static struct fleet_conf fleet_settings(const struct server_start *s)
 			    .pids = (uint32_t)or_default(config_number(c, CONFIG_BOX_PIDS)) },
 		.most = bounds_settings(c),
 		.boxes_most = (unsigned)config_number(c, CONFIG_MAX_BOXES),
+		.isolation = isolation_settings(c),
 		.layer_names = s->layer_names,
 		.packages = packages,
 		.way_env = way_env,
@@ -824,6 +871,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.http.limits.per_address =
 		(uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
+	x->api.fleet.isolation.proof = server_proof;
+	isolation_prove(&x->api.fleet);
 	x->api.fleet.user = x;
 	x->vault.store = x->api.store;
 	x->api.fleet.vault = &x->vault;

@@ -115,6 +115,8 @@ static const struct document_member task_members[] = {
 	{ "network", IS_BOOL, 0, 0, NULL },
 	{ "budget", IS_OBJECT, 0, 10, budget_members },
 	{ "answers", IS_TEXTS_BY_NAME, 0, 50, NULL },
+	{ "isolation", IS_TEXT, 1, 40, NULL },
+	{ "trust", IS_TEXT, 1, 20, NULL },
 	{ 0 },
 };
 

@@ -126,19 +126,28 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 	}
 	if (!e2b_snapshot_want(c, asked, &files))
 		return -1;
+	isolation_of_snapshot(&files, &want->isolation);
 	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 	snprintf(m->box.template, sizeof(m->box.template), "%s", asked);
 	snprintf(want->row.template, sizeof(want->row.template), TEMPLATE_BASE);
 	return 0;
 }
 
-/* Some keys of the metadata are reserved: they state what a box is for. */
-static int read_metadata(struct call *c, struct create_making *m, const struct box_spec *want,
+#define ISOLATION_KEY "atoll.isolation"
+#define TRUST_KEY "atoll.trust"
+
+/* Some keys of the metadata are reserved: they state what a box is for. Two of them can raise its isolation tier. */
+static int read_metadata(struct call *c, struct create_making *m, struct box_spec *want,
 			 struct err *e)
 {
-	json_t *all = call_get(c, "metadata");
+	json_t *all = call_get(c, "metadata"), *isolation = json_object_get(all, ISOLATION_KEY),
+	       *trust = json_object_get(all, TRUST_KEY),
+	       *ours = json_pack("{s:O*, s:O*}", ISOLATION_KEY, isolation, TRUST_KEY, trust);
+	int rc = box_check_metadata(all, ours, e);
 
-	if (box_check_metadata(all, NULL, e) < 0)
+	json_decref(ours);
+	if (rc < 0 || isolation_read_raise(json_string_value(isolation), json_string_value(trust),
+					   &want->isolation, e) < 0)
 		return -1;
 	m->metadata = all ? json_dumps(all, JSON_COMPACT) : NULL;
 	m->env = want->row.env ? json_loads(want->row.env, 0, NULL) : json_object();

@@ -354,6 +354,7 @@ static void snapshots_describe(struct forking *f, const struct box *b, uint64_t 
 
 	e2b_box_read(b, &f->surface);
 	f->want = (struct box_spec){ .limits = limits_of(&b->row.limits) };
+	f->want.isolation = isolation_like(&b->row);
 	f->want.row = (struct store_box){ .lifetime_ms = lifetime_ms,
 					  .metadata = dup_text(c, b->row.metadata),
 					  .env = dup_text(c, b->row.env),

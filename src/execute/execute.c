@@ -300,6 +300,11 @@ static void begin_unit(struct execution_unit *u)
 		batch_job_fini(&u->job);
 		return;
 	}
+	if (batch_job_choose(&u->job, x->fleet, x->owner->key, &x->owner->isolation, 0, &e) < 0) {
+		execution_unit_refuse(u, WHY_INVALID, &e);
+		batch_job_fini(&u->job);
+		return;
+	}
 	u->begun = 1;
 	x->flying++;
 	batch_job_start(&u->job, x->fleet);

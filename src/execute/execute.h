@@ -15,6 +15,7 @@ struct execution_owner {
 	void (*done)(struct execution_owner *o,
 		     json_t *take_result); /* once, not from within a call */
 	const char *key, *pipeline;        /* charged for its programs; NULL: none of them */
+	struct choose_request isolation;   /* of its boxes */
 };
 
 /* Always ends with done(); an artifact that cannot be run has a result with the reason. */

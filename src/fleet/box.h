@@ -54,6 +54,8 @@ struct box_spec {
 	unsigned nmounts;
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */
 	unsigned nlayers;
+	struct choose_request isolation; /* zero: nothing requested; its needs are added */
+	int is_own; /* only programs of Atoll run in it: no minimum tier applies */
 	char root
 		[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
 };
@@ -159,6 +161,8 @@ struct box {
  * struct has been freed). */
 must_check int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 			  struct box **out, struct err *e);
+/* What box_create() would ask for: for isolation_accepts(). */
+struct isolation_ask box_isolation(const struct box_spec *want);
 /* Restores a box from its row, after a restart or when another server created it. w may be NULL;
  * its done is called when the box was reached, or with the error. */
 void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w);

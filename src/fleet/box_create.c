@@ -358,6 +358,7 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.surface = create_copy(want->row.surface);
 	b->row.secrets = create_copy(want->row.secrets);
 	b->row.root = create_copy(want->row.root);
+	b->row.isolation = NULL; /* the caller sets it */
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	box_read_marks(b);
 	b->nmounts = want->nmounts;
@@ -371,13 +372,15 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	trace_child(&b->trace, trace_current());
 }
 
-static void ask_keeper(struct box *b, const struct box_spec *want)
+static void ask_keeper(struct box *b, const struct box_spec *want,
+		       const struct isolation_choice *tier)
 {
 	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
+	const char *warm = tier->no_zygote ? NULL : want->warm;
 
-	ask.head.flags = want->flags;
-	snprintf(ask.warm, sizeof(ask.warm), "%s", want->warm ? want->warm : "");
-	if (want->warm)
+	ask.head.flags = want->flags | tier->flags;
+	snprintf(ask.warm, sizeof(ask.warm), "%s", warm ? warm : "");
+	if (warm)
 		ask.warm_group = fleet_zygote_group(want->row.team);
 	ask.nmounts = want->nmounts;
 	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
@@ -387,6 +390,41 @@ static void ask_keeper(struct box *b, const struct box_spec *want)
 	snprintf(ask.template, sizeof(ask.template), "%s", "base");
 	b->asking =
 		keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_BOX, on_made, b);
+}
+
+/* What the box needs of its tier, besides what its template declares. */
+static uint64_t create_needs(const struct box_spec *want)
+{
+	uint64_t needs = want->isolation.needs;
+
+	for (unsigned i = 0; i < want->nmounts; i++)
+		needs |= UINT64_C(1)
+			 << (want->mounts[i].flags & WIRE_MOUNT_RO ? WIRE_NEED_VOLUME
+								   : WIRE_NEED_VOLUME_WRITABLE);
+	if (want->nlayers)
+		needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
+	if (want->root[0])
+		needs |= UINT64_C(1) << WIRE_NEED_ROOT;
+	if (want->flags & WIRE_CREATE_SECRETS)
+		needs |= UINT64_C(1) << WIRE_NEED_SECRETS;
+	if (want->flags & WIRE_CREATE_HOST_WRITABLE)
+		needs |= UINT64_C(1) << WIRE_NEED_HOST_WRITABLE;
+	if (box_is_marked(&want->row, BOX_INSTALL)) /* its result is read from its writable layer */
+		needs |= UINT64_C(1) << WIRE_NEED_UPPER;
+	return needs;
+}
+
+struct isolation_ask box_isolation(const struct box_spec *want)
+{
+	struct isolation_ask a = { .team = want->row.team,
+				   .key = want->row.key,
+				   .root = want->row.root,
+				   .is_own = want->is_own,
+				   .request = want->isolation };
+
+	a.request.needs = create_needs(want);
+	a.request.mem_bytes = want->limits.mem_bytes == WIRE_DEFAULT ? 0 : want->limits.mem_bytes;
+	return a;
 }
 
 static unsigned boxes_at_once(const struct fleet *f)
@@ -401,6 +439,8 @@ static unsigned boxes_at_once(const struct fleet *f)
 int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w, struct box **out,
 	       struct err *e)
 {
+	struct isolation_ask ask = box_isolation(want);
+	struct isolation_choice tier;
 	struct box *b;
 
 	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
@@ -412,12 +452,15 @@ int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);
+	if (isolation_choose(f, &ask, 1, &tier, e) < 0)
+		return -1;
 	b = box_new(f);
 	create_remember(b, want);
+	b->row.isolation = tier.text;
 	b->next = f->making;
 	f->making = b;
 	box_wait_for(b, &b->made, w);
-	ask_keeper(b, want);
+	ask_keeper(b, want, &tier);
 	*out = b;
 	return 0;
 }

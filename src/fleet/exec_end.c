@@ -72,9 +72,12 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 {
 	struct box *b = r->box;
 	auto_free const char **words = command_words(r->command);
+	json_t *isolation = isolation_json(&b->row, b->fleet->conf.layer_names);
 	struct record rec = {
 		.box = b->row.id,
 		.template = b->row.template,
+		.tier = json_string_value(json_object_get(isolation, "tier")),
+		.isolation = isolation,
 		.layers = b->row.layers,
 		.layer_names = b->fleet->conf.layer_names,
 		.command = words,
@@ -90,6 +93,7 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 			rec.dropped[i] = r->exit.dropped[i];
 	memcpy(rec.id, r->id, sizeof(rec.id));
 	doc = record_json(&rec);
+	json_decref(isolation);
 	json_object_set_new(doc, "state", json_string("exited"));
 	if (egress_client_wanted(b))
 		json_object_set_new(doc, "network", egress_client_since(b, r->started_ns));

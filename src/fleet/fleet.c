@@ -57,6 +57,7 @@ static void lost_keeper(struct keeper_client *o)
 void fleet_keeper(struct fleet *f, int take_fd)
 {
 	keeper_client_connect(&f->keeper, take_fd);
+	isolation_connected(f);
 }
 
 static void be_ready(struct fleet *f)
@@ -91,6 +92,7 @@ void fleet_init(struct fleet *f, struct loop *l, struct store *s, const struct f
 	f->alone = 1;
 	keeper_client_init(&f->keeper, l, lost_keeper);
 	egress_client_init(&f->egress_client, f);
+	isolation_init(f, &conf->isolation);
 }
 
 /* ---- teams ---- */
@@ -356,6 +358,7 @@ void fleet_set_sole_server(struct fleet *f, int alone)
 void fleet_fini(struct fleet *f)
 {
 	history_fini(&f->history);
+	isolation_fini(f);
 	run_writer_fini(&f->run_writer);
 	timer_fini(&f->patience);
 	fleet_call_hooks(f, fleet_fini, f);

@@ -10,6 +10,7 @@
 #include "client/keeper_client.h"
 #include "fleet/egress_client.h"
 #include "fleet/history.h"
+#include "fleet/isolation.h"
 #include "fleet/wallclock.h"
 #include "fleet/run_end.h"
 #include "fleet/run_writer.h"
@@ -60,6 +61,7 @@ struct fleet_conf {
 	struct wire_limits most;   /* of any box: bounds.h */
 	unsigned
 		boxes_most; /* at the same time, of all teams; 0: as many as the machine can hold */
+	struct choose_settings isolation; /* zero: the defaults */
 	const char *const *layer_names;
 	const struct box_hooks *const *hooks; /* NULL-terminated; NULL: none */
 	struct packages_conf packages;
@@ -174,6 +176,7 @@ struct fleet {
 	struct fleet_conf conf;
 	struct keeper_client keeper;
 	struct egress_client egress_client;
+	struct isolation isolation;
 	char boot[64];
 	int looked_at_clock;
 	struct box *slots[FLEET_SLOTS];

@@ -375,6 +375,7 @@ int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *w
 	s->hidden = hidden;
 	memcpy(s->row.box, b->row.id, sizeof(s->row.box));
 	memcpy(s->row.template, b->row.template, sizeof(s->row.template));
+	snprintf(s->row.tier, sizeof(s->row.tier), "%s", isolation_tier(&b->row));
 	if (id_new(s->row.id, e) < 0 || begin_file(s, e) < 0 || snapshot_start(s, b, NULL, e) < 0) {
 		snapshot_cancel(s);
 		return -1;

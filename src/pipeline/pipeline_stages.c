@@ -502,6 +502,7 @@ static void begin_repair(struct pipeline *p)
 	p->repair_owner.done = stages_repaired;
 	p->repair_owner.key = p->row.who;
 	p->repair_owner.pipeline = p->row.id;
+	p->repair_owner.isolation = isolation_stored(p->task);
 	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p),
 				 REPAIR_BOXES, &p->repair_owner);
 }

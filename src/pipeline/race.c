@@ -135,7 +135,8 @@ static void run_one(struct pipeline *p, const json_t *artifact)
 			      .owner = { .said = p->nrunners == 1 ? race_said : NULL,
 					 .done = race_ran,
 					 .key = p->row.who,
-					 .pipeline = p->row.id },
+					 .pipeline = p->row.id,
+					 .isolation = isolation_stored(p->task) },
 			      .artifact = json_incref((json_t *)artifact) };
 	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
 }

@@ -183,7 +183,9 @@ json_t *record_json(const struct record *r)
 	json_object_set_new(doc, "id", json_string(r->id));
 	json_object_set_new(doc, "box", json_string(r->box));
 	json_object_set_new(doc, "template", json_string(r->template));
-	json_object_set_new(doc, "tier", json_string("container"));
+	json_object_set_new(doc, "tier", json_string(r->tier));
+	if (r->isolation)
+		json_object_set(doc, "isolation", (json_t *)r->isolation);
 	json_object_set_new(doc, "layers", record_layers(r));
 	json_object_set_new(doc, "command", record_texts(r->command));
 	json_object_set_new(doc, "started", json_time(r->started_ns));

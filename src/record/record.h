@@ -10,6 +10,8 @@
 struct record {
 	char id[ID_LEN + 1];
 	const char *box, *template;
+	const char *tier;               /* name of its isolation tier */
+	const json_t *isolation;        /* how it was chosen; NULL: no server chose it */
 	uint64_t layers;                /* bits in force ... */
 	const char *const *layer_names; /* ... and their names, NULL-terminated */
 	const char *const *command;     /* NULL-terminated */

@@ -63,14 +63,18 @@ int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json
 					 .most = s->fleet->conf.most };
 	const struct fleet_accounts *a = &s->fleet->accounts;
 
+	j->warm_team = s->team;
 	if (batch_item_make(&j->item, take_item, &d, e) < 0 ||
 	    (a->may_run && !a->may_run(a->ctx, s->team, e))) {
 		batch_item_fini(&j->item);
 		return -1;
 	}
-	j->warm_team = s->team;
 	j->item.nlayers = s->nlayers;
 	memcpy(j->item.layers, s->layers, sizeof(s->layers));
+	if (batch_job_choose(j, s->fleet, s->key, &s->isolation, 0, e) < 0) {
+		batch_item_fini(&j->item);
+		return -1;
+	}
 	batch_job_start(j, s->fleet);
 	return 0;
 }

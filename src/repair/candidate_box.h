@@ -10,6 +10,7 @@ struct candidate_box {
 	char team[STORE_NAME + 1];
 	const json_t *artifact;     /* the owner's */
 	const char *key, *pipeline; /* charged for its programs; the owner's, or NULL */
+	struct choose_request isolation;
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID];
 	unsigned nlayers;
 };

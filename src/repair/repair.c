@@ -671,6 +671,7 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 		give_up(r, e.msg);
 	} else {
 		r->candidate_box.key = o->key;
+		r->candidate_box.isolation = o->isolation;
 		r->candidate_box.pipeline = o->pipeline;
 		r->boxes = candidate_box_boxes(&r->candidate_box,
 					       boxes > BOXES_MOST ? BOXES_MOST : boxes);

@@ -18,7 +18,8 @@ struct repair_owner {
 	 * line, diff, rank, agree: how many of passed do the same, doubt: what speaks against it} or {why}.
 	 * The artifact has `repair: {pinned: nothing does, held_out: there was one}`. Once, never from within. */
 	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
-	const char *key, *pipeline; /* charged for its programs; NULL: none of them */
+	const char *key, *pipeline;      /* charged for its programs; NULL: none of them */
+	struct choose_request isolation; /* of its boxes */
 };
 
 int repair_knows(const char *language); /* a search program exists for this language */

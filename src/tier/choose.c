@@ -141,6 +141,13 @@ int choose_request_parse(const char *text, struct choose_request *out, struct er
 	return 0;
 }
 
+void choose_request_text(const struct choose_request *q, char out[CHOOSE_TEXT])
+{
+	snprintf(out, CHOOSE_TEXT, "%s%s",
+		 q->how == CHOOSE_AUTO ? "auto" : choose_tier_name(q->tier),
+		 q->how == CHOOSE_AT_LEAST ? "+" : "");
+}
+
 /* ---- the required rank ---- */
 
 static enum choose_trust choose_label(const struct choose_request *q)

@@ -79,6 +79,8 @@ struct choose_request { /* zero: nothing was requested */
 };
 /* "auto", "gvisor", "gvisor+" (at least gvisor). */
 must_check int choose_request_parse(const char *text, struct choose_request *out, struct err *e);
+enum { CHOOSE_TEXT = 32 };
+void choose_request_text(const struct choose_request *q, char out[CHOOSE_TEXT]); /* the same text */
 
 /* What requires the rank, the first of those that require the same. */
 enum choose_source {

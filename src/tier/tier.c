@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "tier/plain.h"
 #include "tier/qemu.h"
+#include "wire/frame.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,13 +101,7 @@ const struct tier *tier_named(const char *name)
 
 const char *tier_name(unsigned tier)
 {
-	static const char *const names[WIRE_TIER_COUNT] = {
-		[WIRE_TIER_CONTAINER] = "container", [WIRE_TIER_PLAIN] = "plain",
-		[WIRE_TIER_PROCESS] = "process",     [WIRE_TIER_GVISOR] = "gvisor",
-		[WIRE_TIER_MICROVM] = "microvm",
-	};
-
-	return tier < WIRE_TIER_COUNT ? names[tier] : "?";
+	return wire_tier_name(tier);
 }
 
 unsigned tier_number(const struct tier *t)

@@ -26,6 +26,9 @@ const struct field keys_create_fields[] = {
 	  NULL },
 	{ "team", FIELD_NAME, 0, 0, STORE_NAME,
 	  "the team (default: the caller's); only operators may name another team", NULL },
+	{ "isolation", FIELD_TEXT, 0, 0, STORE_WORD,
+	  "minimum isolation tier of boxes that the key creates; process: the key may use that tier",
+	  NULL },
 	{ 0 },
 };
 const struct field keys_list_query[] = {
@@ -49,11 +52,11 @@ static json_t *keys_moment(int64_t ns)
 
 json_t *keys_json(const struct store_key *k)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "id", k->id, "name",
-			 k->name, "team", k->team, "role", store_role_name(k->role), "box", k->box,
-			 "shown", k->shown, "revoked", k->revoked, "created",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:s}", "id", k->id,
+			 "name", k->name, "team", k->team, "role", store_role_name(k->role), "box",
+			 k->box, "shown", k->shown, "revoked", k->revoked, "created",
 			 keys_moment(k->created_ns), "used", keys_moment(k->used_ns), "expires",
-			 keys_moment(k->expires_ns));
+			 keys_moment(k->expires_ns), "isolation", k->isolation);
 }
 
 /* The team of the request; NULL: the caller may not use it, and that was answered. */
@@ -70,6 +73,19 @@ static const char *team_meant(struct call *c, const char *asked)
 
 /* ---- create ---- */
 
+static int keys_read_isolation(struct call *c, struct store_key *k, struct err *e)
+{
+	struct store_key mine = { 0 };
+
+	if (store_key_get(c->api->store, c->who.id, &mine, e) < 0)
+		mine.isolation[0] = 0; /* not a key: the socket, or a token */
+	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
+	if (!strcmp(k->isolation, "process") && !principal_is_operator(&c->who))
+		return err_set(e, ERR_DENIED,
+			       "isolation: only operators create keys for the tier process");
+	return isolation_check_key(c->api->store, k, mine.isolation, e);
+}
+
 static int read_key(struct call *c, struct store_key *k, struct err *e)
 {
 	const char *role = call_text(c, "role", "viewer"), *box = call_text(c, "box", "");
@@ -82,6 +98,8 @@ static int read_key(struct call *c, struct store_key *k, struct err *e)
 	if (store_role_parse(role, &k->role) < 0)
 		return err_set(e, ERR_INVALID, "role: '%.20s' is not viewer, editor or owner",
 			       role);
+	if (keys_read_isolation(c, k, e) < 0)
+		return -1;
 	if (!*box)
 		return 0;
 	b = fleet_named(&c->api->fleet, k->team, box);

@@ -38,6 +38,8 @@ const struct field teams_put_fields[] = {
 	  "with a burst of two seconds; " QUOTA_HELP, NULL },
 	{ "plan", FIELD_TEXT, 0, 0, STORE_NAME, "a plan of the settings, [plan.NAME]; \"\": none",
 	  NULL },
+	{ "isolation", FIELD_TEXT, 0, 0, STORE_WORD,
+	  "minimum isolation tier of all its boxes; \"\": none", NULL },
 	{ 0 },
 };
 const struct field teams_list_query[] = {
@@ -81,10 +83,10 @@ static json_t *team_json(struct api *a, const struct store_team *t)
 {
 	struct store_team now = quota_limits(a, t);
 
-	return json_pack("{s:s, s:o, s:o?, s:o, s:o}", "name", t->name, "created",
+	return json_pack("{s:s, s:o, s:o?, s:o, s:o, s:s}", "name", t->name, "created",
 			 t->created_ns ? json_time((uint64_t)t->created_ns) : json_null(), "plan",
 			 t->plan[0] ? json_string(t->plan) : NULL, "quotas", limits_json(&now),
-			 "own", limits_json(t));
+			 "own", limits_json(t), "isolation", t->isolation);
 }
 
 /* ---- list, show ---- */
@@ -189,6 +191,23 @@ static int teams_take_plan(struct call *c, struct store_team *t)
 	return 1;
 }
 
+/* 0: answered. */
+static int teams_take_isolation(struct call *c, struct store_team *t)
+{
+	const char *least = call_text(c, "isolation", NULL);
+	struct err e;
+
+	if (!least)
+		return 1;
+	if (isolation_check_minimum(least, 0, &e) < 0) {
+		err_in(&e, "isolation");
+		call_fail(c, &e);
+		return 0;
+	}
+	snprintf(t->isolation, sizeof(t->isolation), "%s", least);
+	return 1;
+}
+
 static void take_quotas(struct call *c, struct store_team *t)
 {
 	int64_t rate = call_int(c, "requests_per_second", -2);
@@ -226,7 +245,7 @@ void teams_put(struct call *c)
 		snprintf(t.name, sizeof(t.name), "%s", call_param(c, 0));
 	}
 	take_quotas(c, &t);
-	if (!teams_take_plan(c, &t))
+	if (!teams_take_plan(c, &t) || !teams_take_isolation(c, &t))
 		return;
 	if (store_team_put(c->api->store, &t, &e) < 0) {
 		call_fail(c, &e);
@@ -234,7 +253,8 @@ void teams_put(struct call *c)
 	}
 	quota_changed(c->api, t.name);
 	call_audit_more(c, "team.put", t.name, "ok",
-			json_pack("{s:o, s:s}", "own", limits_json(&t), "plan", t.plan));
+			json_pack("{s:o, s:s, s:s}", "own", limits_json(&t), "plan", t.plan,
+				  "isolation", t.isolation));
 	call_json(c, made ? 201 : 200, team_json(c->api, &t));
 }
 

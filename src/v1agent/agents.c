@@ -51,6 +51,7 @@ const struct field agents_fields[] = {
 	{ "context_bytes", FIELD_INT, 0, 1024, CONTEXT_MOST, "maximum size of the history in the prompt (default 65536)", NULL },
 	{ "limits", FIELD_OBJECT, 0, 0, 0, "resource limits of the box: memory, cpu, ...", box_limit_fields },
 	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of the box", NULL },
+	ISOLATION_FIELDS,
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)", box_network_fields },
 	{ "keep", FIELD_BOOL, 0, 0, 0, "do not end the box after the session", NULL },

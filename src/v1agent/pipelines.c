@@ -10,6 +10,7 @@
 #include "api/event_stream.h"
 #include "api/charges.h"
 #include "api/idempotency.h"
+#include "api/isolation.h"
 #include "api/page.h"
 #include "v1agent/pipelines_follow.h"
 #include "api/quota.h"
@@ -43,6 +44,7 @@ const struct field pipelines_fields[] = {
 	ANY("network", "boxes of a pipeline have no network access: only false"),
 	ANY("budget", "{max_attempts, max_tokens, max_cost, max_calls, max_wall_ms}"),
 	ANY("answers", "{name: text}, to questions that are known before"),
+	ISOLATION_FIELDS,
 	{ 0 },
 };
 const struct field pipelines_post_query[] = {
@@ -186,8 +188,11 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 /* 0: the task is rejected, and that was answered. */
 static int pipelines_check_task(struct call *c)
 {
+	struct choose_request isolation;
 	struct err e;
 
+	if (!isolation_check_call(c, &isolation))
+		return 0;
 	if (task_check(c->body, &e) < 0) {
 		call_error(c, e.kind == ERR_LIMIT ? 413 : 400, "invalid", e.msg, NULL, NULL);
 		return 0;

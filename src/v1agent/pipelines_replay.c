@@ -74,10 +74,16 @@ void pipelines_replay(struct call *c)
 {
 	struct replay_again *g = call_alloc(c, sizeof(*g));
 	struct store_pipeline row;
+	json_t *task;
 
 	if (!pipelines_own(c, &row))
 		return;
-	*g = (struct replay_again){ .owner = { .done = again_done, .key = c->who.id }, .call = c };
+	task = pipelines_doc(c->api, row.id, "task", 0);
+	*g = (struct replay_again){ .owner = { .done = again_done,
+					       .key = c->who.id,
+					       .isolation = isolation_stored(task) },
+				    .call = c };
+	json_decref(task);
 	g->was = pipelines_doc(c->api, row.id, "result", (uint32_t)call_int(c, "attempt", 0));
 	g->artifact = g->was ? artifact_of(c->api, row.id, g->was) : NULL;
 	if (!g->artifact) {

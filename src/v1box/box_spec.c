@@ -276,8 +276,9 @@ static char *spec_text(struct call *c, const json_t *doc)
 /* What the box must remember of its template, which may be deleted while it runs. */
 static json_t *spec_root(const struct template_found *f, const json_t *settings)
 {
-	static const char *const names[] = { "user",  "uid",   "gid",  "home", "workdir",
-					     "start", "ready", "port", "base", "runtimes" };
+	static const char *const names[] = { "user",    "uid",      "gid",       "home",
+					     "workdir", "start",    "ready",     "port",
+					     "base",    "runtimes", "isolation", "needs" };
 	json_t *doc = json_pack("{s:s, s:s, s:s}", "id", f->build.root, "build", f->build.id,
 				"template", f->row.id);
 
@@ -370,7 +371,8 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	if (box_spec_template(c, call_text(c, "template", TEMPLATE_BASE), out, e) < 0)
 		return -1;
 	box_read_limits(call_get(c, "limits"), &out->limits);
-	if (bounds_check(&conf->most, &out->limits, e) < 0)
+	if (bounds_check(&conf->most, &out->limits, e) < 0 ||
+	    isolation_of_call(c, &out->isolation, e) < 0)
 		return -1;
 	if (box_check_env(call_get(c, "env"), e) < 0 ||
 	    box_check_metadata(call_get(c, "metadata"), NULL, e) < 0)

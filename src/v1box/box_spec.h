@@ -3,6 +3,7 @@
  * Owns: nothing; results live as long as the call. */
 #pragma once
 #include "api/api.h"
+#include "api/isolation.h"
 #include "fleet/box.h"
 #include "v1box/network.h"
 
@@ -12,9 +13,8 @@ extern const struct field box_limit_fields[];
 		"template", FIELD_TEXT, 0, 0, STORE_TEMPLATE, "a template: name, name:tag or id",  \
 		NULL                                                                               \
 	},                                                                                         \
-	{                                                                                          \
-		"limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields              \
-	}
+		{ "limits", FIELD_OBJECT, 0, 0, 0, "memory, cpu, ...", box_limit_fields },         \
+		ISOLATION_FIELDS
 
 extern const struct field box_create_fields[], box_patch_fields[];
 

@@ -66,9 +66,11 @@ static void box_add_template(json_t *doc, const struct store_box *row)
 	json_decref(root);
 }
 
-static json_t *box_row_json(const struct store_box *row)
+/* names: of its layers. */
+static json_t *box_row_json(const struct store_box *row, const char *const *names)
 {
 	const struct store_limits *l = &row->limits;
+	json_t *isolation = isolation_json(row, names);
 	json_t *doc = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "id", row->id, "name",
 				row->name, "session", row->session, "template", row->template,
 				"state", store_box_state_name(row->state), "metadata",
@@ -90,6 +92,8 @@ static json_t *box_row_json(const struct store_box *row)
 				      "files", boxes_limit(l->disk_files), "cpu_milli",
 				      boxes_limit(l->cpu_milli), "pids", boxes_limit(l->pids),
 				      "cpu_ms", boxes_limit(l->cpu_ms)));
+	json_object_set_new(doc, "isolation", isolation);
+	json_object_set(doc, "tier", json_object_get(isolation, "tier"));
 	json_object_set_new(doc, "volumes", text_json(row->volumes, 1));
 	json_object_set_new(doc, "secrets", secrets_of_row(row));
 	json_object_set_new(doc, "network",
@@ -114,11 +118,10 @@ static json_t *layers_json(const struct box *b)
 
 json_t *box_json(const struct box *b)
 {
-	json_t *doc = box_row_json(&b->row);
+	json_t *doc = box_row_json(&b->row, b->fleet->conf.layer_names);
 
 	json_object_set_new(doc, "state", json_string(box_state_name(b->state)));
 	json_object_set_new(doc, "ends", boxes_moment(box_ends_ns(b)));
-	json_object_set_new(doc, "tier", json_string("container"));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
 	return doc;
@@ -204,7 +207,7 @@ void boxes_list(struct call *c)
 
 		if (b && b->is_spare)
 			continue;
-		one = b ? box_json(b) : box_row_json(&rows.v[i]);
+		one = b ? box_json(b) : box_row_json(&rows.v[i], c->api->fleet.conf.layer_names);
 		json_object_set_new(one, "cost", charges_total_json(c->api, rows.v[i].id));
 		box_withhold(c, one);
 		json_array_append_new(items, one);
@@ -233,7 +236,7 @@ static int show_gone(struct call *c)
 		store_box_fini(&row);
 		return 0;
 	}
-	doc = box_row_json(&row);
+	doc = box_row_json(&row, c->api->fleet.conf.layer_names);
 	json_object_set_new(doc, "cost", charges_total_json(c->api, row.id));
 	box_withhold(c, doc);
 	call_json(c, 200, doc);

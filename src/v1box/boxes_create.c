@@ -125,7 +125,7 @@ static void builder_left(struct call *c)
 	((struct boxes_making *)c->state)->call = NULL;
 }
 
-static void boxes_make(struct call *c, const struct box_spec *want, struct idem *take_idem,
+static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_idem,
 		       json_t *take_packages)
 {
 	const char *snapshot = call_text(c, "snapshot", NULL);
@@ -149,6 +149,7 @@ static void boxes_make(struct call *c, const struct box_spec *want, struct idem 
 		return;
 	}
 	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+	isolation_of_snapshot(&files, &want->isolation);
 	if (box_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
 	c->drop = NULL;
@@ -274,12 +275,16 @@ static void boxes_join(struct call *c, struct box *b)
 }
 
 /* Looks for the box of a session. 1: answered, or the box is being adopted. */
-static int of_session(struct call *c, const char *session, const char *template)
+static int of_session(struct call *c, const char *session, const struct box_spec *want)
 {
+	const char *template = want->row.template;
 	struct box *b = fleet_session(&c->api->fleet, c->who.team, session, template);
+	struct isolation_ask ask = box_isolation(want);
 	struct store_box row = { 0 };
 	struct err e;
 
+	if (b && isolation_accepts(&c->api->fleet, &ask, &b->row, &e) < 0)
+		return (call_fail(c, &e), 1);
 	if (b && b->state == BOX_PAUSED)
 		return (call_fail_paused(c, b), 1);
 	if (is_there(b)) {
@@ -325,7 +330,7 @@ void boxes_create(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	if (*session && of_session(c, session, want.row.template))
+	if (*session && of_session(c, session, &want))
 		return;
 	go = idempotency_begin(c, &idem, before);
 	if (go == IDEM_ANSWERED)

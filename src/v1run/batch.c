@@ -10,6 +10,7 @@
 #include "api/charges.h"
 #include "api/event_stream.h"
 #include "api/fields.h"
+#include "api/isolation.h"
 #include "api/page.h"
 #include "api/quota.h"
 #include "record/record.h"
@@ -48,9 +49,10 @@ enum { PIECE = 64 * 1024, PING_MS = 15000, ATTACHED_PING_MS = 1000 };
 			NULL                                                                         \
 	}
 
-const struct field batch_query[] = { OPTION_FIELDS, { 0 } };
+const struct field batch_query[] = { OPTION_FIELDS, ISOLATION_QUERY, { 0 } };
 const struct field batch_body_fields[] = {
 	OPTION_FIELDS,
+	ISOLATION_FIELDS,
 	{ "items", FIELD_ANY, 1, 0, 0, "the list of items", NULL },
 	{ 0 },
 };
@@ -304,7 +306,8 @@ static void body_ended(struct http_req *q)
 	send_more(r);
 }
 
-static void read_options(struct call *c, struct batch_options *o)
+/* 0: rejected, and that was answered. */
+static int read_options(struct call *c, struct batch_options *o)
 {
 	const json_t *body = c->body;
 	const json_t *language = json_object_get(body, "language");
@@ -323,6 +326,7 @@ static void read_options(struct call *c, struct batch_options *o)
 	o->record = call_flag(c, "record", call_query_flag(c, "record"));
 	o->attached =
 		!call_flag(c, "detach", call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
+	return isolation_check_call(c, &o->isolation);
 }
 
 /* NULL: rejected, and the error was sent. */
@@ -332,7 +336,10 @@ static struct batch_reader *batch_receive(struct call *c)
 	struct batch_options o;
 	struct err e;
 
-	read_options(c, &o);
+	if (!read_options(c, &o)) {
+		timer_fini(&r->ping);
+		return NULL;
+	}
 	if (batch_new(c->api->batches, c->who.team, c->who.id, &o, &r->watch, &e) < 0) {
 		timer_fini(&r->ping);
 		if (e.kind == ERR_LIMIT)
@@ -402,7 +409,8 @@ void batch_submit(struct call *c, const char *id)
 		call_error(c, 400, "invalid", "items: must be a list", NULL, NULL);
 		return;
 	}
-	read_options(c, &o);
+	if (!read_options(c, &o))
+		return;
 	o.id = id;
 	o.attached = 0;
 	if (batch_new(c->api->batches, c->who.team, c->who.id, &o, &w, &e) < 0) {

@@ -1,5 +1,6 @@
 /* fragment.c - see fragment.h. */
 #include "v1run/fragment.h"
+#include "api/isolation.h"
 #include "template/builtin.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
@@ -54,7 +55,7 @@ enum { FILES_MAX = 1000, SESSION_MAX = 90, TAG_MAX = 256 };
 		{ "userID", FIELD_TEXT,  0,                                                             \
 		  0,        SESSION_MAX, "a tag; also the session if none is given",                    \
 		  NULL },                                                                               \
-		{ "teamID", FIELD_TEXT, 0, 0, TAG_MAX, "a tag", NULL },                                 \
+		{ "teamID", FIELD_TEXT, 0, 0, TAG_MAX, "a tag", NULL }, ISOLATION_FIELDS,               \
 	{                                                                                               \
 		FIELDS_OTHERS, FIELD_ANY, 0, 0, 0, "title, commentary, ...: taken and ignored",         \
 			NULL                                                                            \
@@ -366,6 +367,14 @@ static int fragment_fill(struct fragment_work *w)
 	if (timeout) /* for a server: the time until it must listen; the server itself has no time
 		      * limit */
 		json_object_set(w->out, port ? "ready_ms" : "timeout_ms", (json_t *)timeout);
+	for (unsigned i = 0; i < 2; i++) { /* next to the fragment, or in it */
+		static const char *const names[] = { "isolation", "trust" };
+		const json_t *v = fragment_given(w->doc, names[i]);
+
+		v = v ? v : fragment_given(w->outer, names[i]);
+		if (v)
+			json_object_set(w->out, names[i], (json_t *)v);
+	}
 	set_owner(w);
 	plan_install(w);
 	if (port && plan_server(w, port) < 0)

@@ -202,6 +202,7 @@ static int fragment_spare_adopt(struct box *b, const struct box_spec *want, stru
 
 struct box *fragment_spare_take(struct call *c, const struct box_spec *want)
 {
+	struct isolation_ask ask = box_isolation(want);
 	struct fragment_spare *s, *next;
 	struct err e;
 
@@ -209,7 +210,8 @@ struct box *fragment_spare_take(struct call *c, const struct box_spec *want)
 		struct box *b = s->ready ? fleet_find(&c->api->fleet, s->box) : NULL;
 
 		next = s->next;
-		if (!s->ready || !fragment_spare_matches(s, c, want))
+		if (!s->ready || !fragment_spare_matches(s, c, want) ||
+		    (b && isolation_accepts(&c->api->fleet, &ask, &b->row, &e) < 0))
 			continue;
 		if (!b || b->state != BOX_RUNNING || !fragment_server_find(b) ||
 		    fragment_spare_adopt(b, want, &e) < 0) {

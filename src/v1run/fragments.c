@@ -383,6 +383,7 @@ void fragments_run(struct call *c)
 {
 	struct box_spec want;
 	struct fragment_run *s;
+	struct isolation_ask ask;
 	struct box *b;
 	struct err e;
 
@@ -390,13 +391,18 @@ void fragments_run(struct call *c)
 		call_error(c, 400, "invalid", e.msg, NULL, "the fields are in /openapi.json");
 		return;
 	}
+	b = want.row.session[0] ? fleet_session(&c->api->fleet, c->who.team, want.row.session,
+						want.row.template)
+				: NULL;
+	ask = box_isolation(&want);
+	if (b && isolation_accepts(&c->api->fleet, &ask, &b->row, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
 	s = call_alloc(c, sizeof(*s));
 	*s = (struct fragment_run){ .call = c, .made.done = box_made };
 	c->state = s;
 	c->drop = fragment_run_dropped;
-	b = want.row.session[0] ? fleet_session(&c->api->fleet, c->who.team, want.row.session,
-						want.row.template)
-				: NULL;
 	if (b && b->state == BOX_MAKING) {
 		box_await(b, &s->made);
 		return;

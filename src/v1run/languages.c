@@ -195,6 +195,7 @@ static void languages_begin(struct survey *s)
 	snprintf(want.row.team, sizeof(want.row.team), "%s", TEAM_DEFAULT);
 	snprintf(want.row.template, sizeof(want.row.template), "%s", "base");
 	want.limits.mem_bytes = SURVEY_MEMORY;
+	want.is_own = 1;
 	s->asking = 1;
 	s->made.done = box_made;
 	if (box_create(f, &want, &s->made, &b, &e) < 0)

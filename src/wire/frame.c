@@ -143,3 +143,14 @@ uint32_t frame_body(uint8_t type)
 
 	return s ? s->body : 0;
 }
+
+const char *wire_tier_name(unsigned tier)
+{
+	static const char *const names[WIRE_TIER_COUNT] = {
+		[WIRE_TIER_CONTAINER] = "container", [WIRE_TIER_PLAIN] = "plain",
+		[WIRE_TIER_PROCESS] = "process",     [WIRE_TIER_GVISOR] = "gvisor",
+		[WIRE_TIER_MICROVM] = "microvm",
+	};
+
+	return tier < WIRE_TIER_COUNT ? names[tier] : "?";
+}

@@ -288,9 +288,14 @@ TEST(texts_of_a_request_are_read)
 		"gvisorgvisorgvisorgvisorgvisorgvisorgvisorgvisorgvisorgvisor+"
 	};
 	struct choose_request q = { 0 };
+	char text[CHOOSE_TEXT];
 
+	choose_request_text(&q, text);
+	CHECK_STR(text, "auto");
 	CHECK_OK(choose_request_parse("microvm+", &q, &err));
 	CHECK(q.how == CHOOSE_AT_LEAST && q.tier == CHOOSE_MICROVM);
+	choose_request_text(&q, text);
+	CHECK_STR(text, "microvm+");
 	CHECK_OK(choose_request_parse("wasm", &q, &err));
 	CHECK(q.how == CHOOSE_NAMED && q.tier == CHOOSE_WASM);
 	CHECK_OK(choose_request_parse("auto", &q, &err));
