@@ -23,7 +23,7 @@ struct cli_error {
 	char what[320], why[320];
 	struct {
 		char label[12], text[240];
-	} hints[4];
+	} hints[8];
 	unsigned nhints;
 };
 

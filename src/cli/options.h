@@ -22,6 +22,8 @@ enum {
 	OPT_INTERACTIVE,
 	OPT_ROOT,
 	OPT_COLD,
+	OPT_ISOLATION,
+	OPT_TRUST,
 #ifdef ATOLL_TEST
 	OPT_WITHOUT,
 #endif
@@ -83,6 +85,17 @@ extern const struct flag options_flags[OPT_COUNT];
 		"cold", 0, FLAG_SWITCH, NULL, "create a new box instead of a pooled one"           \
 	}
 
+#define OPTION_ISOLATION                                                                                          \
+	{                                                                                                         \
+		"isolation", 0, FLAG_TEXT, "TIER",                                                                \
+			"isolation tier: auto, container, gvisor, microvm ...; gvisor+: at least this one (auto)" \
+	}
+#define OPTION_TRUST                                                                               \
+	{                                                                                          \
+		"trust", 0, FLAG_TEXT, "LABEL",                                                    \
+			"of the code: trusted, generated, untrusted, hostile (generated)"          \
+	}
+
 struct options {
 	const char *template; /* NULL: to be found out */
 	const char *built;    /* template of the daemon from which the box starts, or NULL */
@@ -90,8 +103,9 @@ struct options {
 	uint32_t wall_ms;
 	const char **env; /* NULL-terminated, complete; owned by this struct */
 	const char *workdir, *report;
-	const char *out;      /* folder for changed files, or NULL */
-	const char *compiler; /* NULL: the usual one */
+	const char *out;               /* folder for changed files, or NULL */
+	const char *compiler;          /* NULL: the usual one */
+	const char *isolation, *trust; /* NULL: not given; the daemon reads them */
 	int no_tty, interactive, root;
 	uint16_t create_flags;
 	uint64_t without_launch, without_init;

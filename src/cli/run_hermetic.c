@@ -102,6 +102,10 @@ static void hermetic_add_box(const struct options *o, const struct args *a,
 		json_object_set_new(body, "compiler", json_string(o->compiler));
 	if (o->root)
 		json_object_set_new(body, "user", json_string("root"));
+	if (o->isolation)
+		json_object_set_new(body, "isolation", json_string(o->isolation));
+	if (o->trust)
+		json_object_set_new(body, "trust", json_string(o->trust));
 }
 
 static json_t *hermetic_words(const char *const *words)

@@ -77,6 +77,10 @@ static json_t *remote_describe_box(const struct options *o, const struct args *a
 		json_object_set_new(doc, "packages", packages);
 	if (o->built)
 		json_object_set_new(doc, "template", json_string(o->built));
+	if (o->isolation)
+		json_object_set_new(doc, "isolation", json_string(o->isolation));
+	if (o->trust)
+		json_object_set_new(doc, "trust", json_string(o->trust));
 	return doc;
 }
 

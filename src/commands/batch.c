@@ -3,6 +3,7 @@
  * A stream that breaks continues after the last result; the daemon runs the batch meanwhile. */
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "cli/options.h"
 #include "cli/api_client.h"
 #include "commands/commands.h"
 
@@ -22,6 +23,8 @@ enum {
 	BATCH_AFTER,
 	BATCH_CANCEL,
 	BATCH_LIST,
+	BATCH_ISOLATION,
+	BATCH_TRUST,
 	BATCH_NFLAGS,
 };
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000, SHOW_MS = 200 };
@@ -37,6 +40,8 @@ static const struct flag flags[BATCH_NFLAGS] = {
 			  "with --resume: skip results up to number N" },
 	[BATCH_CANCEL] = { "cancel", 0, FLAG_TEXT, "ID", "cancel a batch and print its progress" },
 	[BATCH_LIST] = { "list", 0, FLAG_SWITCH, NULL, "list stored batches, newest first" },
+	[BATCH_ISOLATION] = OPTION_ISOLATION,
+	[BATCH_TRUST] = OPTION_TRUST,
 };
 
 struct sheet {
@@ -238,6 +243,14 @@ static void query_of(struct buf *path, const struct args *a)
 	if (args_has(a, BATCH_LANG)) {
 		buf_puts(path, "&language=");
 		api_client_escape(path, args_text(a, BATCH_LANG, ""));
+	}
+	if (args_has(a, BATCH_ISOLATION)) {
+		buf_puts(path, "&isolation=");
+		api_client_escape(path, args_text(a, BATCH_ISOLATION, ""));
+	}
+	if (args_has(a, BATCH_TRUST)) {
+		buf_puts(path, "&trust=");
+		api_client_escape(path, args_text(a, BATCH_TRUST, ""));
 	}
 }
 

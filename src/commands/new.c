@@ -33,6 +33,8 @@ enum {
 	NEW_SNAPSHOT,
 	NEW_ALLOW,
 	NEW_COLD,
+	NEW_ISOLATION,
+	NEW_TRUST,
 	NEW_NFLAGS,
 };
 
@@ -62,6 +64,8 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_ALLOW] = { "allow", 0, FLAG_WORDS, "RULE",
 			"allow this destination, for example db.example.org:5432; may be repeated" },
 	[NEW_COLD] = OPTION_COLD,
+	[NEW_ISOLATION] = OPTION_ISOLATION,
+	[NEW_TRUST] = OPTION_TRUST,
 };
 
 static int put_network(struct api_client *r, json_t *doc, const struct args *a)
@@ -102,6 +106,8 @@ static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 	fields_text(doc, a, NEW_TEMPLATE, "template");
 	fields_text(doc, a, NEW_SESSION, "session");
 	fields_text(doc, a, NEW_SNAPSHOT, "snapshot");
+	fields_text(doc, a, NEW_ISOLATION, "isolation");
+	fields_text(doc, a, NEW_TRUST, "trust");
 	fields_number(doc, a, NEW_LIFETIME, "lifetime_ms");
 	fields_number(doc, a, NEW_IDLE, "idle_ms");
 	json_object_set_new(doc, "limits", limits_of(a));

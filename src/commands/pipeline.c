@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/cleanup.h"
+#include "cli/options.h"
 #include "cli/list_output.h"
 #include "commands/pipeline_task.h"
 #include "commands/commands.h"
@@ -15,6 +16,8 @@
 enum { AGAIN_MS = 100, GIVE_UP_MS = 60000 };
 
 static const struct flag flags[PIPELINE_NFLAGS] = {
+	[PIPELINE_ISOLATION] = OPTION_ISOLATION,
+	[PIPELINE_TRUST] = OPTION_TRUST,
 	[PIPELINE_LANGUAGE] = { "language", 'l', FLAG_TEXT, "NAME",
 				"programming language (default: from the task text)" },
 	[PIPELINE_FILE] = { "file", 'f', FLAG_WORDS, "FILE",

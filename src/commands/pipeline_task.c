@@ -182,6 +182,8 @@ json_t *pipeline_task(struct api_client *r, const struct args *a)
 	}
 	task_set_text(task, "language", args_text(a, PIPELINE_LANGUAGE, NULL));
 	task_set_text(task, "mode", args_text(a, PIPELINE_MODE, NULL));
+	task_set_text(task, "isolation", args_text(a, PIPELINE_ISOLATION, NULL));
+	task_set_text(task, "trust", args_text(a, PIPELINE_TRUST, NULL));
 	task_set_text(task, "stdin", args_text(a, PIPELINE_STDIN, NULL));
 	if (args_has(a, PIPELINE_RACE))
 		json_object_set_new(task, "race",

@@ -158,7 +158,8 @@ static int run_planned(const struct cli *cli, const struct args *a, struct optio
 		add_language_defaults(opt, in->program.lang, &variables);
 	if (args_has(a, OPT_HERMETIC))
 		return run_hermetic(cli, a, opt, in, command);
-	if (opt->built || run_remote_wanted(cli))
+	/* Only the daemon has the policy of tiers and the proofs. */
+	if (opt->built || opt->isolation || opt->trust || run_remote_wanted(cli))
 		return run_away(cli, a, opt, in, command);
 	if (local_run_open(&s, cli, opt, in->program.warm ? in->program.warm : "", &e) < 0) {
 		local_run_close(&s);
@@ -308,7 +309,8 @@ static int run_run(const struct cli *cli, const struct args *a)
 		cli_error_hint(&t, "command", "atoll run -- CMD");
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	}
-	if (args_has(a, OPT_PACKAGE) || args_has(a, OPT_HERMETIC) || run_remote_wanted(cli))
+	if (args_has(a, OPT_PACKAGE) || args_has(a, OPT_HERMETIC) || args_has(a, OPT_ISOLATION) ||
+	    args_has(a, OPT_TRUST) || run_remote_wanted(cli))
 		api_client_prepare(cli);
 	return args_has(a, OPT_WATCH) ? run_watched(cli, a, &once) : run_once(&once);
 }
@@ -326,6 +328,7 @@ static const struct example examples[] = {
 	  "copy the files that the program creates to the folder plots" },
 	{ "atoll -H https://box.example.org run x.py", "run in a box of another machine's daemon" },
 	{ "atoll run -t web:v2 -- npm test", "run in a box of a template of the daemon" },
+	{ "atoll run --isolation gvisor+ x.py", "run in gVisor or in a stronger isolation tier" },
 	{ "atoll run --hermetic --reuse solve.py", "do not run again what has run before" },
 	{ "atoll run --report r.json job.py", "write the full run record as JSON" },
 	{ 0 },
@@ -337,7 +340,8 @@ static const char notes[] =
 	"unless --cold is given; the cache is ~/.cache/atoll. stdin is forwarded if it is a pipe or a file, or\n"
 	"with -i. --out copies regular files that the program created or changed below its home, /home/user,\n"
 	"even if the program fails. A second Ctrl-C within two seconds kills the program. With -H or\n"
-	"ATOLL_HOST, the selected daemon creates the box and deletes it afterwards.\n"
+	"ATOLL_HOST, the selected daemon creates the box and deletes it afterwards; the same with --isolation\n"
+	"or --trust, which need a daemon.\n"
 	"Exit status: the program's; 128+N if signal N ended it; 124 time limit; 126 cannot execute;\n"
 	"127 not found; 125 atoll itself failed. --json and --report contain the cause.";
 

@@ -4,6 +4,7 @@
 #include "cli/run_inputs.h"
 #include "cli/package_request.h"
 #include "cli/local_run.h"
+#include "cli/run_remote.h"
 #include "commands/commands.h"
 
 #include <unistd.h>
@@ -38,6 +39,8 @@ static int shell_fresh(const struct cli *cli, const struct args *a)
 		cli_error_print(&t, cli->json, status);
 	else if ((status = package_request_for(&opt, cli, a, OPT_PACKAGE, NULL)) != 0)
 		; /* told */
+	else if (opt.isolation || opt.trust)
+		status = run_remote(cli, a, &opt, &in, bash, NULL);
 	else if (local_run_open(&s, cli, &opt, "", &e) < 0 || in_box(&s, &in, &status, &e) < 0)
 		status = local_run_failed(cli, &e);
 	local_run_close(&s);
