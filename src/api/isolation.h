@@ -12,6 +12,7 @@
 	{                                                                                          \
 		"trust", FIELD_ANY, 0, 0, 0, TRUST_HELP, NULL                                      \
 	}
+/* The same as texts: for queries, and for tools, whose schemas have one type for each member. */
 #define ISOLATION_QUERY                                                                            \
 	{ "isolation", FIELD_TEXT, 0, 0, 40, ISOLATION_HELP, NULL },                               \
 	{                                                                                          \

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/api_client.h"
 #include "cli/list_output.h"
+#include "cli/options.h"
 #include "commands/commands.h"
 
 #include <errno.h>
@@ -23,6 +24,8 @@ enum {
 	AGENT_TOKENS,
 	AGENT_ALLOW,
 	AGENT_KEEP,
+	AGENT_ISOLATION,
+	AGENT_TRUST,
 	AGENT_NFLAGS,
 };
 enum { TASK = 64 * 1024, FILE_MOST = 4 << 20, SHOWN_LINES = 3 };
@@ -39,6 +42,8 @@ static const struct flag flags[AGENT_NFLAGS] = {
 	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "maximum number of tokens, input and output together (200000)" },
 	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "allow the box to connect to this host; may be repeated" },
 	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "keep the box" },
+	[AGENT_ISOLATION] = OPTION_ISOLATION,
+	[AGENT_TRUST] = OPTION_TRUST,
 	/* clang-format on */
 };
 
@@ -228,6 +233,8 @@ static json_t *order_of(struct api_client *r, const struct args *a, const char *
 	set_number(doc, "max_steps", a, AGENT_STEPS);
 	set_text(doc, "role", a, AGENT_ROLE);
 	set_text(doc, "model", a, AGENT_MODEL);
+	set_text(doc, "isolation", a, AGENT_ISOLATION);
+	set_text(doc, "trust", a, AGENT_TRUST);
 	set_number(budget, "max_wall_ms", a, AGENT_TIME);
 	set_number(budget, "max_calls", a, AGENT_CALLS);
 	set_number(budget, "max_tokens", a, AGENT_TOKENS);

@@ -300,6 +300,20 @@ int isolation_check_minimum(const char *text, int of_key, struct err *e)
 	return 0;
 }
 
+int isolation_check_template(const json_t *isolation, const json_t *needs, struct err *e)
+{
+	uint64_t bits = 0;
+	json_t *need;
+	size_t i;
+
+	if (json_is_string(isolation) &&
+	    isolation_check_minimum(json_string_value(isolation), 0, e) < 0)
+		return err_in(e, "isolation");
+	json_array_foreach(needs, i, need) if (choose_need_parse(json_string_value(need), &bits,
+								 e) < 0) return err_in(e, "needs");
+	return 0;
+}
+
 /* ---- minima ---- */
 
 static int isolation_below(const char *text, const char *least, const char *what, struct err *e)

@@ -82,6 +82,10 @@ struct store_key;
 must_check int isolation_check_key(struct store *s, struct store_key *k, const char *by,
 				   struct err *e);
 
+/* `isolation` and `needs` of a template: a text and an array of texts, or NULL. */
+must_check int isolation_check_template(const json_t *isolation, const json_t *needs,
+					struct err *e);
+
 struct isolation_ask {
 	const char *team, *key; /* NULL or "": none */
 	const char *root;       /* row.root of the box; NULL: base */

@@ -35,9 +35,9 @@ static void build_join_entrypoint(struct build *b)
 
 static void build_make_settings(struct build *b)
 {
-	static const char *const copied[] = { "start",        "ready",   "port",
-					      "labels",       "lib",     "file",
-					      "instructions", "missing", "description" };
+	static const char *const copied[] = { "start",       "ready",     "port",         "labels",
+					      "lib",         "file",      "instructions", "missing",
+					      "description", "isolation", "needs" };
 	const json_t *stage = build_stage(b);
 	const char *workdir = build_text(b->definition, "workdir"), *name;
 	json_t *env = json_deep_copy(json_object_get(stage, "env")), *v;

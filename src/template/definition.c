@@ -1,5 +1,6 @@
 /* definition.c - see definition.h. */
 #include "template/definition.h"
+#include "fleet/isolation.h"
 #include "base/cleanup.h"
 
 #include <stdint.h>
@@ -31,6 +32,8 @@ static const struct definition_field definition_top[] = {
 	{ "memory", IS_COUNT, INT64_MAX },
 	{ "disk", IS_COUNT, INT64_MAX },
 	{ "pool", IS_COUNT, 64 },
+	{ "isolation", IS_TEXT, 0 }, /* minimum tier of its boxes */
+	{ "needs", IS_TEXTS, 0 },    /* of a tier: "gpu", "root" ... */
 	{ "env", IS_MAP, 0 },
 	{ "labels", IS_MAP, 0 },
 	{ "lib", IS_TEXTS, 0 },
@@ -301,7 +304,9 @@ int definition_check(const json_t *definition, struct err *e)
 	unsigned steps = 0;
 	size_t i;
 
-	if (definition_check_fields(definition_top, definition, "", e) < 0)
+	if (definition_check_fields(definition_top, definition, "", e) < 0 ||
+	    isolation_check_template(json_object_get(definition, "isolation"),
+				     json_object_get(definition, "needs"), e) < 0)
 		return -1;
 	stages = json_object_get(definition, "stages");
 	if (!json_is_array(stages) || !json_array_size(stages) ||

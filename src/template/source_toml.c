@@ -263,6 +263,7 @@ static const struct source_key {
 	{ "disk", source_set_size },         { "pool", source_set_count },
 	{ "lib", source_set_texts },         { "file", source_set_text },
 	{ "instructions", source_set_text }, { "description", source_set_text },
+	{ "isolation", source_set_text },    { "needs", source_set_texts },
 };
 enum { SOURCE_KEYS = sizeof(source_keys) / sizeof(source_keys[0]) };
 

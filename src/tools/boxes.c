@@ -14,6 +14,7 @@ const struct field tool_new_box_fields[] = {
 	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables of all programs in the box", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "hosts that the box may reach (default: none)",
 	  box_network_fields },
+	ISOLATION_QUERY,
 	{ 0 },
 };
 const struct field tool_boxes_fields[] = {

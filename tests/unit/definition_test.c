@@ -6,6 +6,7 @@
 #include "tap.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct err e;
 
@@ -44,6 +45,21 @@ TEST(valid_definitions_are_accepted)
 			"{\"type\": \"COPY\", \"args\": [\"a\", \"b\"], \"from\": \"x\", \"mode\": \"0755\"}"),
 		"");
 	CHECK_STR(judged_step("{\"type\": \"COPY\", \"args\": [\"/b\"], \"content\": \"\"}"), "");
+}
+
+TEST(a_definition_has_a_minimum_tier_and_needs_that_exist)
+{
+	CHECK_STR(
+		judged("{\"stages\": [{\"from\": \"base\"}], \"isolation\": \"gvisor\", \"needs\": [\"gpu\"]}"),
+		"");
+	CHECK_STR(judged("{\"stages\": [{\"from\": \"base\"}], \"isolation\": \"gvsior\"}"),
+		  "isolation: there is no isolation tier 'gvsior'; did you mean gvisor?");
+	CHECK(strstr(judged("{\"stages\": [{\"from\": \"base\"}], \"isolation\": \"process\"}"),
+		     "process is no minimum"));
+	CHECK_STR(judged("{\"stages\": [{\"from\": \"base\"}], \"needs\": [\"gpu\", \"gp\"]}"),
+		  "needs: there is no need 'gp'; did you mean gpu?");
+	CHECK_STR(judged("{\"stages\": [{\"from\": \"base\"}], \"isolation\": 3}"),
+		  "isolation: must be a text");
 }
 
 TEST(errors_name_the_place)

@@ -294,6 +294,7 @@ static const char *const command[] = { "prog",
 static struct record a_record(void)
 {
 	return (struct record){
+		.tier = "container",
 		.id = "abcdefabcdef",
 		.box = "boxboxboxbox",
 		.template = "python",
