@@ -347,7 +347,8 @@ static int keeper_was_not_asked(void)
 	while (fake_is_readable(&fake.keeper)) {
 		int type = fake_read(&fake.keeper);
 
-		if (type != WIRE_DEADLINE && type != WIRE_COUNTERS && type != WIRE_INFO) {
+		if (type != WIRE_DEADLINE && type != WIRE_COUNTERS && type != WIRE_INFO &&
+		    type != WIRE_TIERS) {
 			printf("# the keeper got %s\n", frame_name((uint8_t)type));
 			return 0;
 		}

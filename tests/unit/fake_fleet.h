@@ -98,16 +98,20 @@ FAKE int fake_read(struct fake_peer *p)
 	return n > 0 ? p->got.head.type : 0;
 }
 
-/* Reads one frame as fake_read(), and answers it if it is a deadline: that is for the time without a
- * server, and on a slow machine it is sent during any test. */
+enum { FAKE_ANSWERED = 256 }; /* instead of a type */
+
+/* Reads one frame as fake_read(), and answers it if it is a deadline, which is for the time without a
+ * server and is sent during any test on a slow machine, or the request for the facts about tiers. */
 FAKE int fake_read_other(struct fake_peer *p)
 {
 	int type = fake_read(p);
-	struct frame done = sock_head(WIRE_DONE, p->got.head.ref);
+	struct frame done =
+		sock_head(type == WIRE_TIERS ? WIRE_TIERS_REPLY : WIRE_DONE, p->got.head.ref);
 
-	if (type == WIRE_DEADLINE)
-		(void)!fake_send(p, &done, sizeof(done), NULL, 0);
-	return type;
+	if (type != WIRE_DEADLINE && type != WIRE_TIERS)
+		return type;
+	(void)!fake_send(p, &done, sizeof(done), NULL, 0);
+	return FAKE_ANSWERED;
 }
 
 /* Runs the loop until a frame arrives; returns its type, 0 at the end of the connection, -1 if none
@@ -116,7 +120,7 @@ FAKE int fake_next(struct fake_peer *p)
 {
 	int type = -1;
 
-	while (FAKE_UNTIL(fake_is_readable(p)) && (type = fake_read_other(p)) == WIRE_DEADLINE)
+	while (FAKE_UNTIL(fake_is_readable(p)) && (type = fake_read_other(p)) == FAKE_ANSWERED)
 		;
 	return type;
 }
@@ -127,7 +131,7 @@ FAKE int fake_is_silent(struct fake_peer *p)
 	for (int i = 0; i < 10; i++)
 		fake_turn();
 	while (fake_is_readable(p))
-		if (fake_read_other(p) != WIRE_DEADLINE)
+		if (fake_read_other(p) != FAKE_ANSWERED)
 			return 0;
 	return 1;
 }
