@@ -31,7 +31,7 @@ json_t *isolation_text_json(const char *text, uint64_t features, const char *con
 	if (!doc)
 		doc = isolation_of_container();
 	json_object_set_new(doc, "features", isolation_names(features, names));
-	/* Only an engine has steps of init behind its boundary; the keeper does not report them yet. */
+	/* Only boxes with an engine have such steps inside it; the keeper does not report them yet. */
 	json_object_set_new(doc, "inner_features",
 			    json_is_null(json_object_get(doc, "engine")) ? json_array()
 									 : json_null());

@@ -117,7 +117,7 @@ TEST(a_key_is_not_below_its_team_or_the_key_that_creates_it)
 	CHECK_ERR(isolation_check_minimum("process", 0, &err), ERR_INVALID);
 }
 
-/* ---- the choice of a fleet that has not heard from its keeper ---- */
+/* ---- the choice of a fleet without facts of its keeper ---- */
 
 static void new_fleet(struct fleet *f, struct loop *l, struct store *s)
 {
