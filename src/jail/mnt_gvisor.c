@@ -4,6 +4,7 @@
  *   /box/opt/atoll/engine mux, init and config.json: /e of the keeper root, read-only
  *   /usr /bin /lib ...    the host's programs, read-only: runsc is one of them
  *   /dev /proc            the six nodes; the processes of the outer box
+ *   /upper                the writable layer of the box, read-only: init lists changed files by it
  *   /run /tmp             empty: state of runsc, its place for mounts
  *
  * runsc serves /box to the programs of the box and makes their /dev, /proc and /sys itself. No program
@@ -52,8 +53,8 @@ int mnt_gvisor_files(struct launch_ctx *b, struct err *e)
 
 static int gvisor_folders(struct err *e)
 {
-	static const char *const dirs[] = { "/g/usr", "/g/dev", "/g/proc",
-					    "/g/run", "/g/tmp", "/g/box" };
+	static const char *const dirs[] = { "/g/usr", "/g/dev", "/g/proc", "/g/run",
+					    "/g/tmp", "/g/box", "/g/upper" };
 
 	if (mount("engine", "/g", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k,nr_inodes=32") <
 	    0)
@@ -83,6 +84,9 @@ int mnt_gvisor_root(struct launch_ctx *b, struct err *e)
 	if (mount("run", "/g/run", "tmpfs", flags, "mode=755,size=4m,nr_inodes=64") < 0 ||
 	    mount("tmp", "/g/tmp", "tmpfs", flags, "mode=755,size=4m,nr_inodes=64") < 0)
 		return err_sys(e, "mount the folders of runsc");
+	if (mount("/b/u", "/g/upper", NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, "/g/upper", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL) < 0)
+		return err_sys(e, "bind the writable layer");
 	if (mount(NULL, "/g", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) <
 	    0)
 		return err_sys(e, "make the root of the engine read-only");

@@ -34,7 +34,8 @@ enum {
 
 /* "bounding" ... "permitted": those of init, and SYS_ADMIN for the guest stub: it makes a pid
  * namespace and mounts /proc, in the kernel of gVisor. /tmp would be a tmpfs of gVisor, outside the
- * limit of the disk and outside snapshots. */
+ * limit of the disk and outside snapshots. The writable layer changes without the knowledge of the mount
+ * that shows it: mounts are therefore "shared". */
 #define CAPS                                                                                       \
 	"[\"CAP_CHOWN\",\"CAP_DAC_OVERRIDE\",\"CAP_FOWNER\",\"CAP_FSETID\",\"CAP_KILL\","          \
 	"\"CAP_SETGID\",\"CAP_SETUID\",\"CAP_SETPCAP\",\"CAP_NET_BIND_SERVICE\","                  \
@@ -43,7 +44,7 @@ enum {
 const char gvisor_config[] =
 	"{\"ociVersion\":\"1.0.0\",\"hostname\":\"atoll\",\n"
 	"\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\",\"noNewPrivileges\":true,\n"
-	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"/opt/atoll/engine/init\",\"1000\",\"1\"],\"env\":[\"PATH=/usr/bin\"],\n"
+	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"/opt/atoll/engine/init\",\"1000\",\"1\",\"/opt/atoll/engine/upper\"],\"env\":[\"PATH=/usr/bin\"],\n"
 	"\"rlimits\":[{\"type\":\"RLIMIT_NOFILE\",\"soft\":1024,\"hard\":16384},"
 	"{\"type\":\"RLIMIT_CORE\",\"soft\":0,\"hard\":0}],\n"
 	"\"capabilities\":{\"bounding\":" CAPS ",\n\"effective\":" CAPS ",\n\"permitted\":" CAPS
@@ -51,7 +52,8 @@ const char gvisor_config[] =
 	"\"root\":{\"path\":\"/box\",\"readonly\":false},\n"
 	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},\n"
 	"{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\"},\n"
-	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"}],\n"
+	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"},\n"
+	"{\"destination\":\"/opt/atoll/engine/upper\",\"type\":\"bind\",\"source\":\"/upper\",\"options\":[\"ro\"]}],\n"
 	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"network\"},{\"type\":\"ipc\"},"
 	"{\"type\":\"uts\"},{\"type\":\"mount\"}]}}\n";
 
@@ -88,6 +90,8 @@ int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e)
 
 	if (config < 0)
 		return -1;
+	if (mkdirat(dir, "upper", 0755) < 0) /* a mount point */
+		return err_sys(e, "make upper");
 	if (write(config, gvisor_config, (size_t)n) != n)
 		return err_sys(e, "write config.json");
 	return gvisor_copy_image(dir, "mux", mux_exe, e) < 0 ||
@@ -400,7 +404,7 @@ struct gvisor_command {
 
 static const char *const gvisor_options[] = {
 	"--root=/run/g",   "--network=none",          "--ignore-cgroups",
-	"--overlay2=none", "--file-access=exclusive", "--file-access-mounts=exclusive",
+	"--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared",
 	"--host-uds=none", "--host-fifo=none",        "--oci-seccomp=false",
 };
 /* Later builds let the sentry open files itself, as root of the box and with a second user namespace,
