@@ -17,7 +17,7 @@ struct preparation {
 	int (*run)(const struct state_dir *dir, const struct prepare_how *how, struct err *e);
 };
 
-extern const struct preparation preparation_play;
+extern const struct preparation preparation_microvm, preparation_play;
 
 /* Runs npm: packages ("name@version", NULL-terminated) into folder/node_modules. No script of a
  * package is executed. */

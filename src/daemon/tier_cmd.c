@@ -16,7 +16,7 @@ static const struct flag flags[TIER_NFLAGS] = {
 	[TIER_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
 };
 
-static const struct preparation *const preparations[] = { &preparation_play };
+static const struct preparation *const preparations[] = { &preparation_microvm, &preparation_play };
 
 static const struct preparation *tier_find_preparation(const char *name)
 {
@@ -78,6 +78,7 @@ static int run_tier(const struct cli *cli, const struct args *a)
 }
 
 static const struct example examples[] = {
+	{ "sudo atoll tier prepare microvm", "save one guest of each memory class, so that boxes start from it" },
 	{ "atoll tier prepare play", "install the interpreters that /play/ executes in browsers" },
 	{ NULL, NULL },
 };
@@ -89,7 +90,8 @@ const struct command command_tier = {
 	.usage = "prepare NAME",
 	.summary = "prepare what an isolation tier needs",
 	.notes = "play: interpreters for programs in the browser (Pyodide, QuickJS), npm packages that are compared\n"
-		 "with known hashes and stored in the state folder.",
+		 "with known hashes and stored in the state folder.\n"
+		 "microvm: needs QEMU, a kernel and erofs-utils (docs/tiers.md). Repeat it after packages of the host have changed.",
 	.words = "prepare",
 	.flags = flags,
 	.nflags = TIER_NFLAGS,

@@ -211,6 +211,19 @@ static int gvisor_capabilities(struct launch_ctx *b, struct err *e)
 	return caps_only(caps_gvisor_mask(), e);
 }
 
+/* QEMU and mux need none. */
+static int microvm_bounds(struct launch_ctx *b, struct err *e)
+{
+	(void)b;
+	return caps_bound(0, e);
+}
+
+static int microvm_capabilities(struct launch_ctx *b, struct err *e)
+{
+	(void)b;
+	return caps_only(0, e);
+}
+
 static int no_new_privs(struct launch_ctx *b, struct err *e)
 {
 	(void)b;
@@ -346,11 +359,13 @@ static const struct launch_step {
 	{ ROW("no terminal", "no terminal of the host to write into", BOXES), no_terminal, 0 },
 	{ ROW("resource limits", "descriptors, cores, locked memory, queues", BOXES), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
-	{ ROW("capability bounds", "what no process of the box can ever hold", NOT_GVISOR), launch_bounds, 0 },
+	{ ROW("capability bounds", "what no process of the box can ever hold", INITS), launch_bounds, 0 },
+	{ ROW("QEMU capability bounds", "what no process of the outer box can ever hold", JAIL_MICROVM), microvm_bounds, 0 },
 	/* Groups, gid, uid, then read back: a failed drop must be noticed. */
 	{ ROW("identity", "init's own id, no supplementary groups", NOT_GVISOR), user_become_init,
 	  FEATURE_BIT(FEATURE_UIDRANGE) },
-	{ ROW("capabilities", "init keeps what starting programs takes", NOT_GVISOR), launch_capabilities, 0 },
+	{ ROW("capabilities", "init keeps what starting programs takes", INITS), launch_capabilities, 0 },
+	{ ROW("QEMU capabilities", "none: neither QEMU nor mux needs one", JAIL_MICROVM), microvm_capabilities, 0 },
 	{ ROW("runsc capability bounds", "what no process of the outer box can ever hold", JAIL_GVISOR), gvisor_bounds, 0 },
 	{ ROW("runsc capabilities", "what building its sandbox and serving files takes", JAIL_GVISOR), gvisor_capabilities, 0 },
 	/* After the ids have changed: the kernel clears it with them. */

@@ -238,12 +238,12 @@ const unsigned seccomp_n_gvisor_rows = ARRAY_LEN(seccomp_gvisor_rows);
 /* From traces of a boot, a restore and programs in the guest, with QEMU 7.2. clang-format off */
 const struct seccomp_row seccomp_microvm_rows[] = {
 	/* the dynamic linker, and QEMU until it runs the guest */
-	ALLOW("execve"), ALLOW("brk"), ALLOW("arch_prctl"), ALLOW("access"), ALLOW("faccessat"), ALLOW("openat"),
+	ALLOW("execve"), ALLOW_FOR("execveat", "the launcher executes mux by descriptor"), ALLOW("brk"), ALLOW("arch_prctl"), ALLOW("access"), ALLOW("faccessat"), ALLOW("openat"),
 	ALLOW("close"), ALLOW("read"), ALLOW("pread64"), ALLOW("newfstatat"), ALLOW("fstat"), ALLOW("lseek"),
 	ALLOW("set_tid_address"), ALLOW("set_robust_list"), ALLOW("rseq"), ALLOW("prlimit64"),
 	ALLOW("getrandom"), ALLOW("readlink"), ALLOW("readlinkat"), ALLOW("getdents64"), ALLOW("statfs"), ALLOW("fstatfs"),
 	ALLOW("sysinfo"), ALLOW("sched_getaffinity"), ALLOW("fadvise64"), ALLOW("memfd_create"),
-	BY_ARGUMENT("prctl", "as in a box"),
+	ALLOW("prctl"),
 	ALLOW_FOR("seccomp", "QEMU loads a filter of its own; filters only add up"),
 	FALL_BACK("clone3", "its flags are in memory, where a filter cannot see them: libc uses clone"),
 	BY_ARGUMENT("clone", "threads, and the engine as a child of mux; no namespaces"),
@@ -257,6 +257,10 @@ const struct seccomp_row seccomp_microvm_rows[] = {
 	BY_ARGUMENT("ioctl", "KVM; not TIOCSTI, TIOCLINUX, TIOCCONS"),
 	ALLOW("exit"), ALLOW("exit_group"),
 	FALL_BACK("io_uring_setup", "QEMU then uses threads"),
+	/* mux */
+	ALLOW("epoll_create1"), ALLOW("epoll_ctl"), ALLOW("epoll_pwait"), ALLOW("accept4"), ALLOW("recvfrom"), ALLOW("sendto"),
+	ALLOW("socketpair"), ALLOW("shutdown"), ALLOW("wait4"), ALLOW("umask"), ALLOW("close_range"), ALLOW("capget"), ALLOW("capset"),
+	BY_ARGUMENT("socket", "as in a box: egress"), ALLOW("bind"), ALLOW("listen"), ALLOW("connect"),
 };
 /* clang-format on */
 const unsigned seccomp_n_microvm_rows = ARRAY_LEN(seccomp_microvm_rows);

@@ -149,13 +149,12 @@ static int host_seal_image(const char *name, const char *image, size_t size, int
 	return 0;
 }
 
-static int host_seal_images(struct host_state *h, struct err *e)
+int host_seal_images(int *out_init, int *out_mux, struct err *e)
 {
-	if (host_seal_image("init", init_image, (size_t)(init_image_end - init_image), &h->init_exe,
+	if (host_seal_image("init", init_image, (size_t)(init_image_end - init_image), out_init,
 			    e) < 0)
 		return -1;
-	return host_seal_image("mux", mux_image, (size_t)(mux_image_end - mux_image),
-			       &h->tier_host.mux_exe, e);
+	return host_seal_image("mux", mux_image, (size_t)(mux_image_end - mux_image), out_mux, e);
 }
 
 /* Before the keeper leaves the host's mounts, where the engines are. */
@@ -269,7 +268,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
-	    host_seal_images(h, e) < 0 || host_start_tiers(h, state_dir, e) < 0 ||
+	    host_seal_images(&h->init_exe, &h->tier_host.mux_exe, e) < 0 || host_start_tiers(h, state_dir, e) < 0 ||
 	    build_keeper_root(h, run_dir, e) < 0)
 		return -1;
 	if (!h->rootless)

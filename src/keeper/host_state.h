@@ -44,6 +44,8 @@ struct host_state {
 /* Encloses code that must work even if boxes have used all other descriptors. Only on the loop's
  * thread. */
 void host_use_reserve(const struct host_state *h, int on);
+/* The executables of init and of mux, as sealed memory files. */
+must_check int host_seal_images(int *out_init, int *out_mux, struct err *e);
 /* Ends in the keeper's own mount namespace. Both folders exist after it. */
 must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir,
 			 struct err *e);

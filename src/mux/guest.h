@@ -12,6 +12,8 @@ struct guest {
 	char *user, *root;     /* the two arguments of init */
 	int upper;             /* folder of the writable layer, or -1 */
 	int boot;              /* file of the boot id, or -1 */
+	int boot_mount;        /* a detached mount of it, with has_boot_mount */
+	int has_boot_mount;
 	int isolate;           /* 1: init gets a pid namespace, a /proc and ids of its own */
 	void (*resume)(const struct packet_resume *m); /* the box is taken; NULL: nothing to do */
 	void (*over)(int status) __attribute__((noreturn)); /* init has ended, or the channel */

@@ -31,13 +31,17 @@ uint64_t guest_init_features(const struct guest *how)
 
 /* ---- in the child ---- */
 
-static int guest_init_mount_proc(void)
+/* boot_mount: a detached mount of the file with the boot id of the box, or -1. */
+static int guest_init_mount_proc(int boot_mount)
 {
 	long err = SYS(mount, "none", "/", 0, REC_PRIVATE, 0);
 
 	/* EINVAL: mounts do not propagate in gVisor of 2022. */
 	if (err >= 0 || err == -EINVAL)
 		err = SYS(mount, "proc", "/proc", "proc", 2 | 4 | 8 /* nosuid, nodev, noexec */, 0);
+	if (err >= 0 && boot_mount >= 0)
+		err = SYS(move_mount, boot_mount, "", AT_FDCWD, "/proc/sys/kernel/random/boot_id",
+			  MOVE_MOUNT_F_EMPTY_PATH);
 	return (int)err;
 }
 
@@ -117,9 +121,12 @@ static _Noreturn void guest_init_exec(const struct guest *how, int first, int fe
 	char name[] = "init";
 	char *argv[] = { name, how->user, how->root, NULL }, *env[] = { NULL };
 	int exe = how->init_path ? -1 : (int)sys_fcntl(how->init_exe, F_DUPFD_CLOEXEC, FDS_END + 1);
+	int boot_mount = how->has_boot_mount
+				 ? (int)sys_fcntl(how->boot_mount, F_DUPFD_CLOEXEC, FDS_END + 1)
+				 : -1;
 
 	if (guest_init_place(how, first, feed) < 0 ||
-	    (how->isolate && (guest_init_mount_proc() < 0 || guest_init_become() < 0)))
+	    (how->isolate && (guest_init_mount_proc(boot_mount) < 0 || guest_init_become() < 0)))
 		sys_exit(BAD_START);
 	if (how->init_path)
 		sys_execve(how->init_path, argv, env);

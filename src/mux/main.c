@@ -3,6 +3,7 @@
 #include "initlib/str.h"
 #include "initlib/sys.h"
 #include "mux/guest.h"
+#include "mux/guest_vm.h"
 #include "mux/mux.h"
 
 _Noreturn void init_main(long *stack);
@@ -14,6 +15,8 @@ _Noreturn void init_main(long *stack)
 
 	if (argc >= 2 && !text_compare(argv[1], "guest"))
 		guest_main(argc, argv);
+	if (argc >= 2 && !text_compare(argv[1], "vm"))
+		guest_vm_main();
 	if (argc >= 3 && text_number(argv[1], 0xfffffffeu) >= 0)
 		mux_main(argc, argv);
 	sys_exit(70);

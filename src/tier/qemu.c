@@ -101,7 +101,7 @@ void qemu_command(const char *engine, const char *platform, unsigned vcpus, unsi
 					     MACHINE,       "-smp" };
 	static const char *const boot[] = {
 		"-append",
-		"rdinit=/mux quiet loglevel=0 panic=-1 random.trust_cpu=on nomodeset -- vm",
+		"rdinit=/mux quiet loglevel=0 panic=-1 -- vm",
 	};
 	/* Ports: 1 is the channel, 2 carries VM_READY and struct vm_start. */
 	static const char *const devices[] = {

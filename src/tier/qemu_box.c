@@ -61,10 +61,12 @@ static int qemu_copy(int from, int to, uint64_t most, struct err *e)
 	if (!block)
 		abort();
 	while (at < most) {
-		uint64_t left = most - at;
-		size_t want = left < COPY_BLOCK ? (size_t)left : COPY_BLOCK;
-		ssize_t n = pread(from, block, want, (off_t)at);
+		uint64_t left;
+		ssize_t n;
 
+		at = vm_skip_hole(from, at);
+		left = at < most ? most - at : 0;
+		n = pread(from, block, left < COPY_BLOCK ? (size_t)left : COPY_BLOCK, (off_t)at);
 		if (n < 0)
 			return err_sys(e, "read a prepared file");
 		if (n == 0)

@@ -43,6 +43,7 @@ struct prepare {
 struct prepare_guest { /* a running QEMU */
 	pid_t pid;
 	int qmp, ready, channel; /* our ends */
+	int messages;            /* what QEMU prints */
 };
 
 /* ---- files ---- */
@@ -176,13 +177,13 @@ static int prepare_drop(int kvm)
 		       : 0;
 }
 
-static _Noreturn void prepare_exec(const struct qemu_command *c, int channel, const int *fds,
-				   unsigned n, int kvm)
+static _Noreturn void prepare_exec(const struct qemu_command *c, int channel, int messages,
+				   const int *fds, unsigned n, int kvm)
 {
 	char *env[] = { NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[JAIL_ENGINE_FDS];
 
-	if (null < 0 || dup2(channel, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+	if (null < 0 || dup2(channel, 0) < 0 || dup2(null, 1) < 0 || dup2(messages, 2) < 0)
 		_exit(126);
 	for (unsigned i = 0; i < n; i++)
 		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 100)) < 0)
@@ -208,6 +209,7 @@ static void prepare_end(struct prepare_guest *g)
 	own_close_fd(&g->qmp);
 	own_close_fd(&g->ready);
 	own_close_fd(&g->channel);
+	own_close_fd(&g->messages);
 	g->pid = 0;
 }
 
@@ -217,13 +219,17 @@ static int prepare_start(const struct prepare *p, unsigned mib, int ram, struct 
 	auto_fd int usr = openat(p->dir, "usr.erofs", O_RDONLY | O_CLOEXEC);
 	auto_fd int kernel = openat(p->dir, "kernel", O_RDONLY | O_CLOEXEC);
 	auto_fd int initrd = openat(p->dir, "initrd", O_RDONLY | O_CLOEXEC);
-	int qmp[2] = { -1, -1 }, ready[2] = { -1, -1 }, channel[2] = { -1, -1 };
+	int qmp[2] = { -1, -1 }, ready[2] = { -1, -1 }, channel[2] = { -1, -1 },
+	    messages[2] = { -1, -1 };
 	struct qemu_command command;
 	int failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, qmp) < 0 ||
 		     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready) < 0 ||
-		     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) < 0;
+		     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) < 0 ||
+		     pipe2(messages, O_CLOEXEC | O_NONBLOCK) < 0;
 
-	*g = (struct prepare_guest){ .qmp = qmp[1], .ready = ready[1], .channel = channel[1] };
+	*g = (struct prepare_guest){
+		.qmp = qmp[1], .ready = ready[1], .channel = channel[1], .messages = messages[0]
+	};
 	qemu_command(p->facts->engine, p->m.platform, p->m.vcpus, mib + VM_SPARE_MIB, QEMU_TEMPLATE,
 		     &command);
 	/* The two far ends are only placeholders: this process has its own. */
@@ -232,11 +238,12 @@ static int prepare_start(const struct prepare *p, unsigned mib, int ram, struct 
 	if (!failed && usr >= 0 && kernel >= 0 && initrd >= 0)
 		g->pid = fork();
 	if (g->pid == 0 && !failed && usr >= 0 && kernel >= 0 && initrd >= 0)
-		prepare_exec(&command, channel[0], fds, ARRAY_LEN(fds),
+		prepare_exec(&command, channel[0], messages[1], fds, ARRAY_LEN(fds),
 			     !strcmp(p->m.platform, "kvm"));
 	own_close_fd(&qmp[0]);
 	own_close_fd(&ready[0]);
 	own_close_fd(&channel[0]);
+	own_close_fd(&messages[1]);
 	if (g->pid > 0)
 		return 0;
 	err_sys(e, "start %s", p->facts->engine);
@@ -264,6 +271,8 @@ static int prepare_wait_ready(const struct prepare *p, const struct prepare_gues
 	n = recv(g->ready, line, sizeof(line) - 1, 0);
 	if (n == 1 && line[0] == VM_READY)
 		return 0;
+	if (n <= 0) /* QEMU has exited */
+		n = read(g->messages, line, sizeof(line) - 1);
 	line[n > 0 ? n : 0] = 0;
 	line[strcspn(line, "\n")] = 0;
 	return err_set(e, ERR_SYS, "the guest did not boot (%s): %.120s", p->m.platform,

@@ -187,6 +187,16 @@ static int manifest_is_zero(const char *page)
 	return page[0] == 0 && memcmp(page, page + 1, PAGE - 1) == 0;
 }
 
+uint64_t vm_skip_hole(int fd, uint64_t at)
+{
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+	if (data >= 0)
+		return (uint64_t)data / PAGE * PAGE;
+	data = errno == ENXIO ? lseek(fd, 0, SEEK_END) : -1;
+	return data > (off_t)at ? (uint64_t)data : at;
+}
+
 int vm_hash(int fd, int pages, char out_hex[VM_HEX], struct err *e)
 {
 	auto_free char *block = malloc(256 * PAGE);
@@ -198,7 +208,11 @@ int vm_hash(int fd, int pages, char out_hex[VM_HEX], struct err *e)
 	if (!block)
 		abort();
 	sha256_init(&s);
-	while ((n = pread(fd, block, 256 * PAGE, (off_t)at)) > 0) {
+	for (;;) {
+		at = pages ? vm_skip_hole(fd, at) : at;
+		n = pread(fd, block, 256 * PAGE, (off_t)at);
+		if (n <= 0)
+			break;
 		if (!pages)
 			sha256_add(&s, block, (size_t)n);
 		for (ssize_t i = 0; pages && i + PAGE <= n; i += PAGE) {

@@ -38,6 +38,8 @@ const struct vm_class *vm_class_for(const struct vm_manifest *m, uint64_t mem_by
 /* MiB of memory of a guest: those of its class, or of its own limit. */
 unsigned vm_guest_mib(uint64_t mem_bytes);
 
+/* The next page with data from this page on, or the size of the file. Moves the file position. */
+uint64_t vm_skip_hole(int fd, uint64_t at);
 /* SHA-256 of a file in hexadecimal; pages: only pages that are not zero count, so that a sparse file
  * and its copy are equal. */
 must_check int vm_hash(int fd, int pages, char out_hex[VM_HEX], struct err *e);
