@@ -1,0 +1,291 @@
+/* gvisorbox.c - boxes of the tier gvisor, over the wire: tests/system/gvisor.sh. Two boxes serve all
+ * tests, because each start of runsc takes a while. */
+#include "system/wirebox.h"
+
+#include <dirent.h>
+#include <sys/utsname.h>
+
+#define AWAIT 6 /* the ref with which the keeper reports the end of a box */
+
+static struct keeper_sync keeper;
+static struct made box;
+static const char *missing = "not examined";
+
+static int learn(struct wire_tier_facts *out)
+{
+	struct frame f = sock_head(WIRE_TIERS, 9);
+	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
+	unsigned nfds = 0;
+	struct err e;
+	int n;
+
+	if (sock_send(keeper.fd, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
+		return -1;
+	n = sock_recv(keeper.fd, bytes, NULL, &nfds, &e);
+	for (; n >= (int)(sizeof(f) + sizeof(*at)); n -= (int)sizeof(*at), at++)
+		if (at->tier == WIRE_TIER_GVISOR) {
+			*out = *at;
+			return 0;
+		}
+	return -1;
+}
+
+#define NEED_GVISOR()                                                                              \
+	do {                                                                                       \
+		NEED_ROOT();                                                                       \
+		if (missing)                                                                       \
+			SKIP(missing);                                                             \
+	} while (0)
+
+static int make_gvisor(struct made *m)
+{
+	struct wire_create w = wish(wire_tier_flags(WIRE_TIER_GVISOR) | WIRE_CREATE_AWAIT, AWAIT);
+
+	return make_as(keeper.fd, &w, m);
+}
+
+TEST(runsc_is_examined)
+{
+	static struct wire_tier_facts f;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&keeper, 1) == 0);
+	CHECK(learn(&f) == 0);
+	missing = f.reason;
+	if (f.state != WIRE_TIER_OFFERED)
+		SKIP(f.reason);
+	CHECK_INT(strlen(f.sha256), 64);
+	CHECK(f.version[0] && f.platform[0] && f.engine[0] == '/');
+	printf("# %s %s, platform %s\n", f.engine, f.version, f.platform);
+	missing = NULL;
+}
+
+TEST(a_program_runs_on_another_kernel_than_that_of_the_host)
+{
+	struct utsname host;
+
+	NEED_GVISOR();
+	CHECK(make_gvisor(&box) == 0);
+	CHECK_INT(box.about.tier, WIRE_TIER_GVISOR);
+	CHECK_INT(sh(&box, "id -u; uname -r; grep -c . /proc/1/comm; exit 3"), 3);
+	CHECK(uname(&host) == 0);
+	CHECK(strncmp(said, "1000\n", 5) == 0);
+	CHECK(!strstr(said, host.release));
+}
+
+/* Is this path in the answer to CHANGES? */
+static int is_changed(int worker_fd, const char *path)
+{
+	struct wire_changes c = { .head = sock_head(WIRE_CHANGES, 4), .max_entries = 100 };
+	int found = 0, type = ask(worker_fd, &c, sizeof(c), NULL, 0);
+
+	for (; type == WIRE_ENTRY; type = receive(worker_fd))
+		found |= strcmp(bytes + sizeof(struct wire_entry), path) == 0;
+	return type == WIRE_DONE ? found : -1;
+}
+
+TEST(files_are_written_from_outside_and_changed_files_are_listed)
+{
+	struct wire_put put = { .head = sock_head(WIRE_PUT, 3), .mode = 0644 };
+	struct frame data = sock_head(WIRE_DATA, 3);
+	auto_fd int w = -1;
+	struct err e;
+
+	NEED_GVISOR();
+	w = worker(&box);
+	CHECK(w >= 0);
+	CHECK(sock_send(w, &put, sizeof(put), "/home/user/in", 14, NULL, 0, &e) == 0);
+	CHECK(sock_send(w, &data, sizeof(data), "from outside\n", 13, NULL, 0, &e) == 0);
+	CHECK_INT(ask(w, &data, sizeof(data), NULL, 0), WIRE_DONE);
+	CHECK_INT(is_changed(w, "/home/user/made"), 0);
+	CHECK_INT(sh(&box, "cat in; echo x >made; echo y >/tmp/made"), 0);
+	CHECK_STR(said, "from outside\n");
+	CHECK_INT(is_changed(w, "/home/user/in"), 1);
+	CHECK_INT(is_changed(w, "/home/user/made"), 1);
+	CHECK_INT(is_changed(w, "/tmp/made"), 1);
+}
+
+static char terminal[4096];
+
+/* Runs a script in a terminal; its output is in `terminal`. */
+static int in_terminal(const char *script)
+{
+	struct wire_start st = { .head = sock_head(WIRE_START, 500),
+				 .argc = 3,
+				 .grace_ms = 1000,
+				 .rows = 7,
+				 .cols = 60,
+				 .credit = { UINT64_MAX, UINT64_MAX } };
+	char tail[512];
+	size_t n = 0;
+	int type;
+	struct err e;
+
+	st.head.flags = WIRE_START_PTY;
+	st.tail_bytes =
+		(uint32_t)snprintf(tail, sizeof(tail), "/%c/bin/sh%c-c%c%s%c", 0, 0, 0, script, 0);
+	if (sock_send(box.init, &st, sizeof(st), tail, st.tail_bytes, NULL, 0, &e) < 0)
+		return -1;
+	while ((type = receive(box.init)) != 0 && type != WIRE_EXIT && type != WIRE_ERROR)
+		if (type == WIRE_OUTPUT && n < sizeof(terminal))
+			n += (size_t)snprintf(terminal + n, sizeof(terminal) - n, "%s",
+					      bytes + sizeof(struct wire_output));
+	return type == WIRE_EXIT ? (int)GOT(wire_exit)->status : -1;
+}
+
+TEST(a_program_has_a_terminal)
+{
+	NEED_GVISOR();
+	CHECK_INT(in_terminal("tty; stty size; exit 4"), 4);
+	CHECK(strstr(terminal, "/dev/pts/"));
+	CHECK(strstr(terminal, "7 60"));
+}
+
+TEST(a_port_of_the_box_is_reached)
+{
+	struct wire_connect c = { .head = sock_head(WIRE_CONNECT, 8), .port = 8000 };
+	char answer[64] = "";
+	int connected = -1;
+
+	NEED_GVISOR();
+	CHECK_INT(
+		sh(&box,
+		   "setsid python3 -c 'import socket\ns = socket.create_server((\"127.0.0.1\", 8000))\n"
+		   "c = s.accept()[0]\nc.sendall(b\"from \" + c.recv(9))\nc.close()' >/dev/null 2>&1 </dev/null &"),
+		0);
+	for (int i = 0; connected < 0 && i < 400; i++) {
+		if (ask(box.init, &c, sizeof(c), NULL, 0) == WIRE_FD)
+			connected = got_fd;
+		else
+			poll(NULL, 0, 50);
+	}
+	CHECK(connected >= 0);
+	CHECK(write(connected, "inside", 6) == 6);
+	for (size_t n = 0; n < 11;) {
+		ssize_t got = read(connected, answer + n, sizeof(answer) - 1 - n);
+
+		CHECK(got > 0);
+		n += (size_t)got;
+	}
+	close(connected);
+	CHECK_STR(answer, "from inside");
+}
+
+TEST(a_frozen_box_continues)
+{
+	struct wire_id f = { .head = sock_head(WIRE_FREEZE, 3) };
+
+	NEED_GVISOR();
+	memcpy(f.id, box.id, sizeof(f.id));
+	CHECK_INT(ask(keeper.fd, &f, sizeof(f), NULL, 0), WIRE_DONE);
+	f.head.flags = WIRE_FREEZE_OFF;
+	CHECK_INT(ask(keeper.fd, &f, sizeof(f), NULL, 0), WIRE_DONE);
+	CHECK_INT(sh(&box, "echo again"), 0);
+	CHECK_STR(said, "again\n");
+}
+
+/* ---- from outside ---- */
+
+/* A process whose command line begins with this word and whose parent is mux of the box. */
+static int process_of(const struct made *m, const char *word)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *de;
+	int found = -1;
+
+	while (d && found < 0 && (de = readdir(d)) != NULL) {
+		char path[300], text[64] = "";
+		int pid = atoi(de->d_name), parent = -1;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+		f = pid > 1 ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		if (!fread(text, 1, sizeof(text) - 1, f))
+			text[0] = 0;
+		fclose(f);
+		if (strcmp(text, word) != 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		f = fopen(path, "r");
+		if (f && fscanf(f, "%*d (%*[^)]) %*c %d", &parent) == 1 &&
+		    parent == m->about.init_pid)
+			found = pid;
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* The line of /proc/PID/status with this name. */
+static const char *status_of(int pid, const char *name)
+{
+	static char line[128];
+	char path[40];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f) && strncmp(line, name, strlen(name)) != 0)
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	line[strcspn(line, "\n")] = 0;
+	return line;
+}
+
+TEST(every_process_of_the_outer_box_is_confined)
+{
+	static const char *const words[] = { "runsc-sandbox", "runsc-gofer", "mux" };
+
+	NEED_GVISOR();
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
+		int pid = i < 2 ? process_of(&box, words[i]) : box.about.init_pid;
+		unsigned uid = 0;
+
+		CHECK(pid > 0);
+		CHECK(sscanf(status_of(pid, "Uid:"), "Uid: %u", &uid) == 1);
+		CHECK(uid >= box.about.uid_base && uid < box.about.uid_base + 65536);
+		CHECK_STR(status_of(pid, "NoNewPrivs:"), "NoNewPrivs:\t1");
+		CHECK_STR(status_of(pid, "Seccomp:"), "Seccomp:\t2");
+	}
+	CHECK_STR(status_of(box.about.init_pid, "CapEff:"), "CapEff:\t0000000000000000");
+	CHECK_STR(status_of(box.about.init_pid, "CapPrm:"), "CapPrm:\t0000000000000000");
+}
+
+TEST(the_kill_of_the_sentry_ends_the_box)
+{
+	int sentry;
+
+	NEED_GVISOR();
+	sentry = process_of(&box, "runsc-sandbox");
+	CHECK(sentry > 0);
+	CHECK(kill(sentry, SIGKILL) == 0);
+	CHECK_INT(receive(keeper.fd), WIRE_DESTROYED);
+	CHECK_INT(GOT(frame)->ref, AWAIT);
+	own_close_fd(&box.init);
+}
+
+TEST(the_memory_limit_ends_the_box_and_is_in_its_last_counters)
+{
+	struct wire_create w = wish(wire_tier_flags(WIRE_TIER_GVISOR) | WIRE_CREATE_AWAIT, AWAIT);
+
+	NEED_GVISOR();
+	w.limits.mem_bytes = 64 << 20;
+	CHECK(make_as(keeper.fd, &w, &box) == 0);
+	sh(&box, "python3 -c 'x = bytearray(400 << 20)'"); /* has no status: its kernel is gone */
+	CHECK_INT(receive(keeper.fd), WIRE_DESTROYED);
+	CHECK_INT(GOT(frame)->ref, AWAIT);
+	CHECK(GOT(wire_counters)->oom_kills > 0);
+	own_close_fd(&box.init);
+}
+
+TEST(nothing_is_left)
+{
+	NEED_ROOT();
+	keeper_sync_close(&keeper);
+	leave_nothing();
+}
