@@ -11,12 +11,15 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+enum { LEAVE_MS = 1 }; /* json_pipe.h writes within a turn of the loop */
+
 struct process {
 	struct loop loop;
 	struct models_config book;
 	struct asker asker;
 	struct watch supervisor;
 	struct process_link *links;
+	struct timer leave; /* after the last answers were written */
 	int leaving;
 };
 
@@ -45,6 +48,14 @@ static void *process_must(void *p)
 static void leave_if_done(struct process *x)
 {
 	if (x->leaving && !x->asker.under_way)
+		timer_set(&x->leave, LEAVE_MS);
+}
+
+static void process_leave(struct timer *t)
+{
+	struct process *x = loop_owner(t, struct process, leave);
+
+	if (!x->asker.under_way)
 		loop_stop(&x->loop);
 }
 
@@ -213,6 +224,7 @@ int llm_main(const char *book_path, int supervisor, int (*walls)(void *ctx, stru
 		log_error("models cannot be called", LOG_E(&e));
 		return 1;
 	}
+	timer_init(&x.leave, &x.loop, process_leave);
 	watch_init(&x.supervisor, &x.loop, supervisor, supervisor_says);
 	watch_want(&x.supervisor, LOOP_READ);
 	log_info("models can be asked", LOG_U("models", x.book.nmodels),

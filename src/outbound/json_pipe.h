@@ -23,8 +23,8 @@ struct json_pipe {
 
 /* fd: blocking or not. */
 void json_pipe_init(struct json_pipe *p, struct loop *l, int take_fd);
-void json_pipe_send(struct json_pipe *p,
-		    json_t *take_message); /* gone() reports a failure to send */
+/* Written in the next turn of the loop, together with others of this one. gone() reports a failure to send. */
+void json_pipe_send(struct json_pipe *p, json_t *take_message);
 /* The same with a member "body", which is neither escaped nor parsed: n bytes of UTF-8, borrowed. */
 void json_pipe_send_body(struct json_pipe *p, json_t *take_message, const char *body, size_t n);
 void json_pipe_fini(struct json_pipe *p); /* allowed on a zeroed one whose fd is -1 */

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+enum { LEAVE_MS = 1 }; /* json_pipe.h writes within a turn of the loop */
+
 struct outbound_process {
 	struct loop loop;
 	struct transfers transfers;
 	struct watch supervisor;
+	struct timer leave; /* after the last answers were written */
 	int leaving;
 };
 
@@ -41,6 +44,14 @@ static void *process_must(void *p)
 static void process_leave_if_done(struct outbound_process *x)
 {
 	if (x->leaving && !x->transfers.under_way)
+		timer_set(&x->leave, LEAVE_MS);
+}
+
+static void process_leave(struct timer *t)
+{
+	struct outbound_process *x = loop_owner(t, struct outbound_process, leave);
+
+	if (!x->transfers.under_way)
 		loop_stop(&x->loop);
 }
 
@@ -160,6 +171,7 @@ int outbound_main(const struct outbound_conf *conf, int supervisor,
 		log_error("no requests can be sent to other hosts", LOG_E(&e));
 		return 1;
 	}
+	timer_init(&x.leave, &x.loop, process_leave);
 	watch_init(&x.supervisor, &x.loop, supervisor, process_supervisor);
 	watch_want(&x.supervisor, LOOP_READ);
 	loop_run(&x.loop);
