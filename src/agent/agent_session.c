@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/cleanup.h"
 #include "client/file_client.h"
+#include "fleet/charge.h"
 #include "fleet/exec_reader.h"
 #include "llm/reply.h"
 #include "boxagent/short_text.h"
@@ -293,6 +294,15 @@ static void tell_call(struct agent_session *x, const json_t *answer, const struc
 	session_event(x, doc);
 }
 
+/* The box of the session is charged. */
+static void session_charge(struct agent_session *x, const json_t *usage)
+{
+	const struct box *b = fleet_find(x->fleet, x->box);
+
+	if (b)
+		charge_tokens(x->fleet, b->row.team, b->row.key, b->row.id, usage);
+}
+
 static void session_answered(struct agent_session *x, const json_t *answer, const struct err *e)
 {
 	const json_t *text = json_object_get(answer, "text");
@@ -300,6 +310,7 @@ static void session_answered(struct agent_session *x, const json_t *answer, cons
 
 	x->asking = 0;
 	usage_add_json(&x->used, json_object_get(answer, "usage"));
+	session_charge(x, json_object_get(answer, "usage"));
 	tell_call(x, answer, e);
 	if (e) {
 		auto_buf struct buf said = { 0 };

@@ -72,3 +72,8 @@ void charges_second(struct api *a)
 	else
 		(void)!store_commit(a->store, &e);
 }
+
+void charges_model_call(struct api *a, const struct principal *who, const json_t *usage)
+{
+	charge_tokens(&a->fleet, who->team, who->id, "", usage);
+}

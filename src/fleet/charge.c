@@ -133,3 +133,25 @@ void charge_other(struct fleet *f, struct store_charge *c)
 	charge_price(f, c, NULL);
 	run_writer_charge(&f->run_writer, c);
 }
+
+static uint64_t charge_member(const json_t *usage, const char *name)
+{
+	json_int_t n = json_integer_value(json_object_get(usage, name));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+void charge_tokens(struct fleet *f, const char *team, const char *key, const char *subject,
+		   const json_t *usage)
+{
+	struct store_charge c = { .tag = STORE_TAG_MODEL,
+				  .use = { .tokens_in = charge_member(usage, "in"),
+					   .tokens_out = charge_member(usage, "out") } };
+
+	if (!c.use.tokens_in && !c.use.tokens_out)
+		return;
+	snprintf(c.team, sizeof(c.team), "%s", team);
+	snprintf(c.key, sizeof(c.key), "%s", key);
+	snprintf(c.subject, sizeof(c.subject), "%s", subject);
+	charge_other(f, &c);
+}

@@ -21,3 +21,7 @@ void charge_written(struct fleet *f, const struct store_charge *c);
 /* Charges for work that is neither: an item of a batch, a call of a language
  * model. */
 void charge_other(struct fleet *f, struct store_charge *c);
+/* The tokens of a call of a language model: {"in": ..., "out": ...}, NULL: none. subject: the box or pipeline that
+ * made it; "": none. */
+void charge_tokens(struct fleet *f, const char *team, const char *key, const char *subject,
+		   const json_t *usage);

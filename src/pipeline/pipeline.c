@@ -197,21 +197,6 @@ static uint64_t pipeline_member(const json_t *usage, const char *name)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Charges the tokens of a call of a language model. */
-static void pipeline_charge(struct pipeline *p, const json_t *usage)
-{
-	struct store_charge c = { .tag = STORE_TAG_MODEL,
-				  .use = { .tokens_in = pipeline_member(usage, "in"),
-					   .tokens_out = pipeline_member(usage, "out") } };
-
-	if (!c.use.tokens_in && !c.use.tokens_out)
-		return;
-	snprintf(c.team, sizeof(c.team), "%s", p->row.team);
-	snprintf(c.key, sizeof(c.key), "%s", p->row.who);
-	snprintf(c.subject, sizeof(c.subject), "%s", p->row.id);
-	charge_other(p->all->fleet, &c);
-}
-
 void pipeline_add_usage(struct pipeline *p, const json_t *usage)
 {
 	double cost = json_number_value(json_object_get(usage, "cost"));
@@ -221,7 +206,7 @@ void pipeline_add_usage(struct pipeline *p, const json_t *usage)
 	p->row.tokens_out += pipeline_member(usage, "out");
 	p->row.cache_read += pipeline_member(usage, "cache_read");
 	p->row.cost_micro += cost > 0 ? (uint64_t)(cost * 1e6) : 0;
-	pipeline_charge(p, usage);
+	charge_tokens(p->all->fleet, p->row.team, p->row.who, p->row.id, usage);
 }
 
 json_t *pipeline_usage(const struct pipeline *p)

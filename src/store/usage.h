@@ -97,7 +97,7 @@ must_check int store_usage_cost(struct store *s, const char *team, const char *c
 must_check int store_usage_retire(struct store *s, int32_t before_day, unsigned most,
 				  unsigned *out_removed, struct err *e);
 
-/* Disk space of snapshots since the last time, if that is an hour ago or more; else nothing. Moves that time to now:
+/* Disk space of snapshots (their files) and volumes (their sizes) since the last time, if that is an hour ago or more; else nothing. Moves that time to now:
  * the caller charges the rows in the same transaction. A clock that was set counts for a day at most. */
 struct store_disk_use {
 	char team[STORE_NAME + 1];

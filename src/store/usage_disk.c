@@ -1,4 +1,4 @@
-/* usage_disk.c - see usage.h: the disk space of snapshots since it was charged last. */
+/* usage_disk.c - see usage.h: the disk space of snapshots and volumes since it was charged last. */
 #include "store/sql.h"
 #include "store/usage.h"
 
@@ -40,7 +40,9 @@ static int usage_disk_list(struct store *s, int64_t from_ns, int64_t now_ns,
 	auto_sql struct sql q =
 		sql(s,
 		    "SELECT team, sum(bytes * ((?2 - max(created_ns, ?1)) / 1000000000) / 1048576)"
-		    " FROM snapshots WHERE created_ns < ?2 GROUP BY team");
+		    " FROM (SELECT team, bytes, created_ns FROM snapshots"
+		    " UNION ALL SELECT team, quota_bytes, created_ns FROM volumes)"
+		    " WHERE created_ns < ?2 GROUP BY team");
 	struct sql_rows rows;
 
 	sql_i64(&q, from_ns);

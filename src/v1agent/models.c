@@ -1,5 +1,6 @@
 /* models.c - see models.h. */
 #include "v1agent/models.h"
+#include "api/charges.h"
 #include "metrics/metrics.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -75,6 +76,7 @@ static void models_answered(struct llm_request *m, const json_t *answer, const s
 	const json_t *error = json_object_get(answer, "error");
 	json_t *doc;
 
+	charges_model_call(c->api, &c->who, json_object_get(answer, "usage"));
 	if (!e) {
 		call_json(c, 200, json_deep_copy(answer));
 		return;

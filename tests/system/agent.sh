@@ -2,6 +2,14 @@
 # agent.sh - an agent in a box: its steps, how sessions end, and that no model key is in the box.
 . "$(dirname "$0")/agent.lib"
 
+an_agent_is_charged_for_its_tokens() {
+	agent "$(script "$(run_it 'echo one')" "$(done_with x)")"
+	outcome done
+	used=$(of '.usage.in + .usage.out')
+	[ "$used" -gt 0 ] || fail "the agent has used $used tokens"
+	api GET '/v1/usage?by=tag'
+	is "$(get '[.items[] | select(.value == "(model)") | .usage.tokens_in + .usage.tokens_out] | add')" "$used" "$body"
+}
 an_agent_completes_a_task_in_three_steps() {
 	agent "$(script "$(say write_file '{"path":"src/a.py","content":"print(6 * 7)\n"}')" \
 		"$(run_it 'python3 src/a.py; echo $PWD; id -un')" "$(done_with 42)")"

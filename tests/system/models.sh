@@ -74,6 +74,19 @@ server_pid() { pgrep -P "$(cat "$work/supervisor")" -x atoll-server | tail -1; }
 ask() { api POST /v1/models/ask "$(jq -nc --arg m "$1" '{text:"6*7?", model:$m} + ($ARGS.named.more // {} )' --argjson more "${2:-{\}}")"; }
 asked() { curl -sS "http://127.0.0.1:$plain_port/count/$1" | jq -r .asked; }
 
+# tokens: of calls of models, that were charged
+tokens() {
+	api GET '/v1/usage?by=tag'
+	get '[.items[] | select(.value == "(model)") | .usage.tokens_in + .usage.tokens_out] | add // 0'
+}
+
+the_tokens_of_a_completion_are_charged() {
+	before=$(tokens)
+	api POST /v1/models/ask '{"text":"6*7?","role":"agent"}'
+	is "$code" 200 "$body"
+	is "$(($(tokens) - before))" 50
+}
+
 a_completion_is_answered_with_its_cost() {
 	api GET /v1/models
 	is "$(get '.roles.debugger | join(",")')" ok,length "$body"

@@ -3,6 +3,7 @@
 #include "fake_fleet.h"
 #include "fleet/charge.h"
 #include "store/snapshots.h"
+#include "store/volumes.h"
 
 static struct fake_peer init;
 static struct err e;
@@ -221,6 +222,54 @@ TEST(a_box_that_ends_is_charged_for_its_last_counters)
 	CHECK_INT(fake_reply_counters(WIRE_DESTROYED), 0);
 	CHECK(FAKE_UNTIL(!fleet_find(fake.fleet, id)));
 	CHECK_INT(total_of(id).cpu_us, 1000);
+	end_test();
+}
+
+TEST(disk_of_volumes_is_charged_by_their_size)
+{
+	static const int64_t hour = INT64_C(3600000000000);
+	struct store_volume x = { .team = "default", .name = "data", .quota_bytes = 3 << 20 };
+	struct store_snapshot shot = { .team = "default", .template = "base", .bytes = 10 << 20 };
+	struct store_disk_uses l;
+	int64_t now = 1000 * hour;
+
+	CHECK(new_box());
+	snprintf(x.id, sizeof(x.id), "%s", id_of(1));
+	snprintf(shot.id, sizeof(shot.id), "%s", id_of(2));
+	x.created_ns = shot.created_ns = now;
+	CHECK_INT(store_usage_disk(fake.store, now, &l, &e), 0); /* begins to count */
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_volume_insert(fake.store, &x, &e), 0);
+	CHECK_INT(store_snapshot_insert(fake.store, &shot, &e), 0);
+	CHECK_INT(store_usage_disk(fake.store, now + hour, &l, &e), 0);
+	CHECK_INT(l.n, 1);
+	CHECK_INT(l.v[0].mib_s, 13 * 3600);
+	store_disk_uses_fini(&l);
+	end_test();
+}
+
+TEST(tokens_of_a_model_are_charged)
+{
+	json_t *usage = json_pack("{s:i, s:i, s:i}", "in", 40, "out", 10, "cache_read", 60),
+	       *bad = json_pack("{s:i, s:s}", "in", -5, "out", "many");
+	struct store_usage_filter f = { .team = "default", .by = STORE_BY_TAG };
+	struct store_usage_rows rows = { 0 };
+
+	CHECK(new_box());
+	charge_tokens(fake.fleet, "default", "k", "", usage);
+	charge_tokens(fake.fleet, "default", "k", "", bad);
+	charge_tokens(fake.fleet, "default", "k", "", NULL);
+	run_writer_flush(&fake.fleet->run_writer);
+	f.from_day = f.to_day = store_day(fleet_now_ns());
+	CHECK_INT(store_usage_list(fake.store, &f, &rows, &e), 0);
+	CHECK_INT(rows.n, 1);
+	CHECK_STR(rows.v[0].value, STORE_TAG_MODEL);
+	CHECK_INT(rows.v[0].use.tokens_in, 40);
+	CHECK_INT(rows.v[0].use.tokens_out, 10);
+	CHECK_INT(rows.v[0].use.runs, 0);
+	store_usage_rows_fini(&rows);
+	json_decref(usage);
+	json_decref(bad);
 	end_test();
 }
 
