@@ -249,7 +249,7 @@ static void batch_purge_team(struct batches *a, const char *team)
 	store_batches_fini(&rows);
 }
 
-static void batch_purge(struct batches *a)
+void batches_purge(struct batches *a)
 {
 	char team[STORE_NAME + 1] = "";
 	struct err e;
@@ -278,7 +278,7 @@ static void on_tick(struct timer *t)
 		batch_free_if_idle(b);
 	}
 	if (a->fleet->alone && ++a->ticks % PURGE_TICKS == 0)
-		batch_purge(a);
+		batches_purge(a);
 	batches_pump(a);
 	timer_set(t, TICK_MS);
 }

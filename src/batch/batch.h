@@ -42,6 +42,8 @@ void batches_free(struct batches *a); /* the next server runs unfinished items a
 /* This server is now the only one with this store, or no longer: takes over batches of others,
  * or starts no more items. */
 void batches_alone(struct batches *a);
+/* Removes results that are older than the plan of their team, or batch.keep, allows. The server does it every 30 s. */
+void batches_purge(struct batches *a);
 struct batch_figures {
 	uint64_t verdicts[VERDICT_COUNT];
 	unsigned live, flying, jobs;

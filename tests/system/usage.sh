@@ -176,6 +176,10 @@ a_team_has_the_quotas_and_limits_of_its_plan() {
 	is "$code" 200 "$body"
 	api POST /v1/run '{"command":"true"}'
 	is "$code" 429 "$body"
+	api POST /v1/schedules '{"name":"refused","cron":"once","run":{"command":"true"}}'
+	is "$code" 201 "$body"
+	refused() { api GET /v1/schedules/refused/ticks && [ "$(get '.items[0] | .state + " " + (.detail | contains("too many executions today") | tostring)')" = 'failed true' ]; }
+	soon refused
 	gone() { api GET "/v1/runs/$first" && [ "$code" = 404 ]; }
 	soon gone # retention_records
 	key=$operator
