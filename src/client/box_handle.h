@@ -23,6 +23,10 @@ void keeper_sync_close(struct keeper_sync *k);
  * that closes the connection is not replaced. */
 must_check int keeper_sync_greet(struct keeper_sync *k, struct wire_info *out, struct err *e);
 must_check int keeper_sync_info(struct keeper_sync *k, struct wire_info *out, struct err *e);
+/* The facts about its isolation tiers, at most max; returns how many. -1 also if the keeper does not answer in time,
+ * for example because it is examining them, or is older. */
+must_check int keeper_sync_tiers(struct keeper_sync *k, struct wire_tier_facts *out, unsigned max,
+				 unsigned timeout_ms, struct err *e);
 must_check int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_info *out,
 				    struct err *e);
 /* Up to max boxes after the given id ("" for the first); returns how many, -1 on error. */

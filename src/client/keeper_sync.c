@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 enum { ASK_AGAIN = 5, ASK_PAUSE_US = 20000 };
 
@@ -206,6 +208,36 @@ int keeper_sync_info(struct keeper_sync *k, struct wire_info *out, struct err *e
 	struct answer a = { .want = WIRE_INFO_REPLY, .to = out, .room = sizeof(*out) };
 
 	return link_ask(k, &ask, sizeof(ask), &a, e);
+}
+
+int keeper_sync_tiers(struct keeper_sync *k, struct wire_tier_facts *out, unsigned max,
+		      unsigned timeout_ms, struct err *e)
+{
+	struct timeval limit = { timeout_ms / 1000, timeout_ms % 1000 * 1000 }, none = { 0 };
+	struct frame ask = sock_head(WIRE_TIERS, 0);
+	struct {
+		struct frame head;
+		struct wire_tier_facts facts[WIRE_TIER_COUNT];
+	} got;
+	struct answer a = { .want = WIRE_TIERS_REPLY, .to = &got, .room = sizeof(got) };
+	size_t n;
+	int rc;
+
+	(void)setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	rc = link_ask(k, &ask, sizeof(ask), &a, e);
+	(void)setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+	if (rc < 0)
+		return -1;
+	n = (a.len - sizeof(got.head)) / sizeof(got.facts[0]);
+	n = n < max ? n : max;
+	for (size_t i = 0; i < n; i++) {
+		out[i] = got.facts[i];
+		out[i].engine[sizeof(out[i].engine) - 1] =
+			out[i].version[sizeof(out[i].version) - 1] = 0;
+		out[i].platform[sizeof(out[i].platform) - 1] =
+			out[i].reason[sizeof(out[i].reason) - 1] = 0;
+	}
+	return (int)n;
 }
 
 int keeper_sync_set_pool(struct keeper_sync *k, unsigned depth, struct wire_info *out,

@@ -9,6 +9,7 @@
 #include "lang/lang.h"
 #include "daemon/commands.h"
 #include "daemon/doctor.h"
+#include "daemon/doctor_tiers.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -439,6 +440,8 @@ static int doctor_check(json_t *rows, const struct cli *cli)
 		if (cli && !cli->json)
 			doctor_print(cli, doctor_questions[i].name, &f);
 	}
+	if (p.has_keeper)
+		doctor_tiers(rows, cli);
 	return failed;
 }
 

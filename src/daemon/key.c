@@ -105,7 +105,7 @@ static int key_make(struct store *s, const struct cli *cli, const struct args *a
 	snprintf(k.isolation, sizeof(k.isolation), "%s", args_text(a, KEY_ISOLATION, ""));
 	if (expires)
 		k.expires_ns = k.created_ns + (int64_t)expires * 1000000;
-	if (isolation_check_key(s, &k, "", e) < 0)
+	if (isolation_check_key(s, &k, "", 1, e) < 0)
 		return err_in(e, "--isolation");
 	if (store_key_make(text, &k, e) < 0 || store_key_add(s, &k, e) < 0)
 		return -1;

@@ -1,5 +1,6 @@
 /* tier_cmd.c - `atoll tier`: prepares what an isolation tier needs (docs/tiers.md). */
 #include "base/cleanup.h"
+#include "cli/list_output.h"
 #include "daemon/commands.h"
 #include "daemon/prepare.h"
 
@@ -42,6 +43,16 @@ static int tier_usage(const struct cli *cli, const char *name)
 	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
+/* The daemon, if one runs, examines the tiers again. */
+static void tier_notify(const struct cli *cli)
+{
+	struct api_client r;
+
+	if (api_client_open(&r, cli) == 0)
+		json_decref(api_client_json(&r, "POST", "/v1/tiers/refresh", json_object()));
+	api_client_close(&r);
+}
+
 static int tier_prepare(const struct cli *cli, const struct args *a)
 {
 	const struct preparation *p = a->nwords == 2 ? tier_find_preparation(a->words[1]) : NULL;
@@ -57,6 +68,7 @@ static int tier_prepare(const struct cli *cli, const struct args *a)
 	if (state_dir_find(&dir, args_text(a, TIER_STATE, NULL), args_text(a, TIER_CONFIG, NULL),
 			   &e) == 0 &&
 	    p->run(&dir, &how, &e) == 0) {
+		tier_notify(cli);
 		if (cli->json)
 			printf("{\"prepared\":\"%s\"}\n", p->name);
 		return 0;
@@ -66,18 +78,49 @@ static int tier_prepare(const struct cli *cli, const struct args *a)
 	return cli_error_print(&t, cli->json, STATUS_FAILED);
 }
 
+/* ---- list ---- */
+
+static void tier_row(struct table *t, json_t *x)
+{
+	const char *proven = api_client_text(x, "proven");
+
+	table_cell(t, "%s", api_client_text(x, "tier"));
+	table_cell(t, "%lld", (long long)api_client_int(x, "rank", 0));
+	table_cell(t, "%s", api_client_text(x, "engine"));
+	table_cell(t, "%s", api_client_text(x, "version"));
+	table_cell(t, "%s%s", api_client_text(x, "platform"),
+		   json_is_true(json_object_get(x, "emulated")) ? " (emulated)" : "");
+	table_cell(t, "%s", *proven ? proven : "-");
+	table_cell(t, "%s",
+		   json_is_true(json_object_get(x, "offered")) ? "offered"
+							       : api_client_text(x, "reason"));
+}
+
+static int tier_list(struct api_client *r, const struct args *a)
+{
+	static const char *const columns[] = { "TIER",     ">RANK",  "ENGINE", "VERSION",
+					       "PLATFORM", "PROVEN", "STATE",  NULL };
+
+	(void)a;
+	return list_output_show(r, "/v1/tiers", &(struct list_output){ columns, "tier", tier_row });
+}
+
 static int run_tier(const struct cli *cli, const struct args *a)
 {
 	struct cli_error t;
 
 	if (a->nwords > 0 && !strcmp(a->words[0], "prepare"))
 		return tier_prepare(cli, a);
+	if (a->nwords == 1 && !strcmp(a->words[0], "list"))
+		return api_client_command(cli, a, tier_list);
 	cli_error_what(&t, "usage", "tier: say what to do");
-	cli_error_hint(&t, "type", "atoll tier prepare play");
+	cli_error_hint(&t, "type", "atoll tier list");
+	cli_error_hint(&t, "or", "atoll tier prepare play");
 	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
 static const struct example examples[] = {
+	{ "atoll tier list", "which isolation tiers the daemon offers, and what the others need" },
 	{ "sudo atoll tier prepare microvm", "save one guest of each memory class, so that boxes start from it" },
 	{ "atoll tier prepare play", "install the interpreters that /play/ executes in browsers" },
 	{ NULL, NULL },
@@ -87,12 +130,12 @@ const struct command command_tier = {
 	/* clang-format off */
 	.name = "tier",
 	.group = "Machine",
-	.usage = "prepare NAME",
-	.summary = "prepare what an isolation tier needs",
+	.usage = "list | prepare NAME",
+	.summary = "list the isolation tiers, prepare what one needs",
 	.notes = "play: interpreters for programs in the browser (Pyodide, QuickJS), npm packages that are compared\n"
 		 "with known hashes and stored in the state folder.\n"
 		 "microvm: needs QEMU, a kernel and erofs-utils (docs/tiers.md). Repeat it after packages of the host have changed.",
-	.words = "prepare",
+	.words = "list prepare",
 	.flags = flags,
 	.nflags = TIER_NFLAGS,
 	.max_words = 2,

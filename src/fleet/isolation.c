@@ -329,7 +329,8 @@ static int isolation_below(const char *text, const char *least, const char *what
 		text, least, what, least);
 }
 
-int isolation_check_key(struct store *s, struct store_key *k, const char *by, struct err *e)
+int isolation_check_key(struct store *s, struct store_key *k, const char *by, int is_operator,
+			struct err *e)
 {
 	struct store_team team = { 0 };
 	struct err none;
@@ -338,6 +339,10 @@ int isolation_check_key(struct store *s, struct store_key *k, const char *by, st
 		snprintf(k->isolation, sizeof(k->isolation), "%s", by);
 	if (isolation_check_minimum(k->isolation, 1, e) < 0)
 		return err_in(e, "isolation");
+	if (!is_operator && !strcmp(k->isolation, choose_tier_name(CHOOSE_PROCESS)))
+		return err_set(e, ERR_DENIED,
+			       "isolation: only operators create keys for the tier %s",
+			       k->isolation);
 	if (store_team_get(s, k->team, &team, &none) < 0)
 		return 0; /* store_key_add() rejects it */
 	if (isolation_below(k->isolation, team.isolation, "the team", e) < 0)

@@ -77,10 +77,11 @@ struct choose_request isolation_like(const struct store_box *row); /* for a copy
 /* "" or a tier that can be a minimum; for team, key and template. `process` is accepted of keys. */
 must_check int isolation_check_minimum(const char *text, int of_key, struct err *e);
 /* A new key of this team; by: the minimum of the key that creates it, "" for none. A key without a minimum inherits
- * that one. A key below the minimum of its team, or of the key that creates it, is rejected. */
+ * that one. A key below the minimum of its team, or of the key that creates it, is rejected. Only operators create keys
+ * that may use `process`: ERR_DENIED. */
 struct store_key;
 must_check int isolation_check_key(struct store *s, struct store_key *k, const char *by,
-				   struct err *e);
+				   int is_operator, struct err *e);
 
 /* `isolation` and `needs` of a template: a text and an array of texts, or NULL. */
 must_check int isolation_check_template(const json_t *isolation, const json_t *needs,

@@ -80,10 +80,8 @@ static int keys_read_isolation(struct call *c, struct store_key *k, struct err *
 	if (store_key_get(c->api->store, c->who.id, &mine, e) < 0)
 		mine.isolation[0] = 0; /* not a key: the socket, or a token */
 	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
-	if (!strcmp(k->isolation, "process") && !principal_is_operator(&c->who))
-		return err_set(e, ERR_DENIED,
-			       "isolation: only operators create keys for the tier process");
-	return isolation_check_key(c->api->store, k, mine.isolation, e);
+	return isolation_check_key(c->api->store, k, mine.isolation, principal_is_operator(&c->who),
+				   e);
 }
 
 static int read_key(struct call *c, struct store_key *k, struct err *e)

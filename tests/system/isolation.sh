@@ -154,4 +154,17 @@ the_tiers_of_the_host_are_listed() {
 	is "$code" 200 "$body"
 }
 
+commands_request_and_list_tiers() {
+	out=$("$ATOLL" run --isolation container -- echo in) || fail "$out"
+	is "$out" in
+	out=$("$ATOLL" run --trust hostile --isolation container -- true 2>&1) && fail "$out"
+	has "$out" "container: rank 2 is too low"
+	has "$out" "microvm: "
+	out=$("$ATOLL" new --isolation gvsior 2>&1) && fail "$out"
+	has "$out" "did you mean gvisor?"
+	has "$("$ATOLL" tier list)" container
+	is "$("$ATOLL" tier list --json | jq -r '.items[] | select(.tier == "container") | .offered')" true
+	is "$("$ATOLL" doctor --json | jq -r '.[] | select(.name == "tier container") | .status')" ok
+}
+
 run_daemon_tests

@@ -91,7 +91,7 @@ static int new_key(struct store *s, const char *team, const char *isolation, con
 	*k = (struct store_key){ .role = ROLE_OWNER };
 	snprintf(k->team, sizeof(k->team), "%s", team);
 	snprintf(k->isolation, sizeof(k->isolation), "%s", isolation);
-	return isolation_check_key(s, k, by, &err);
+	return isolation_check_key(s, k, by, 1, &err);
 }
 
 TEST(a_key_is_not_below_its_team_or_the_key_that_creates_it)
@@ -114,6 +114,8 @@ TEST(a_key_is_not_below_its_team_or_the_key_that_creates_it)
 	CHECK_OK(new_key(s, "default", "", "process", &k)); /* a permission is not inherited */
 	CHECK_STR(k.isolation, "");
 	CHECK_ERR(new_key(s, "default", "vm", "", &k), ERR_INVALID);
+	strcpy(k.isolation, "process");
+	CHECK_ERR(isolation_check_key(s, &k, "", 0, &err), ERR_DENIED);
 	CHECK_ERR(isolation_check_minimum("process", 0, &err), ERR_INVALID);
 }
 
