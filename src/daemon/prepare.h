@@ -6,6 +6,8 @@
 
 struct prepare_how {
 	const char *from;
+	const char *module,
+		*into; /* wasm: one module instead of the known ones; where to; or NULL */
 	int force, quiet;
 };
 
@@ -17,7 +19,7 @@ struct preparation {
 	int (*run)(const struct state_dir *dir, const struct prepare_how *how, struct err *e);
 };
 
-extern const struct preparation preparation_microvm, preparation_play;
+extern const struct preparation preparation_microvm, preparation_play, preparation_wasm;
 
 /* Runs npm: packages ("name@version", NULL-terminated) into folder/node_modules. No script of a
  * package is executed. */

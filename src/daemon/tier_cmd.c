@@ -7,17 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIER_FROM, TIER_FORCE, TIER_STATE, TIER_CONFIG, TIER_NFLAGS };
+enum { TIER_FROM, TIER_MODULE, TIER_INTO, TIER_FORCE, TIER_STATE, TIER_CONFIG, TIER_NFLAGS };
 
 static const struct flag flags[TIER_NFLAGS] = {
 	[TIER_FROM] = { "from", 0, FLAG_TEXT, "DIR",
 			"prepare: a node_modules folder with the packages; npm is not started" },
+	[TIER_MODULE] = { "module", 0, FLAG_TEXT, "FILE",
+			  "prepare wasm: compile this WASI module instead of the interpreters" },
+	[TIER_INTO] = { "into", 0, FLAG_TEXT, "DIR",
+			"prepare wasm: folder of compiled modules (default: /usr/local/lib/atoll/wasm)" },
 	[TIER_FORCE] = { "force", 'f', FLAG_SWITCH, NULL, "prepare: again, although it is done" },
 	[TIER_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
 	[TIER_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
 };
 
-static const struct preparation *const preparations[] = { &preparation_microvm, &preparation_play };
+static const struct preparation *const preparations[] = { &preparation_microvm, &preparation_play,
+							  &preparation_wasm };
 
 static const struct preparation *tier_find_preparation(const char *name)
 {
@@ -57,6 +62,8 @@ static int tier_prepare(const struct cli *cli, const struct args *a)
 {
 	const struct preparation *p = a->nwords == 2 ? tier_find_preparation(a->words[1]) : NULL;
 	struct prepare_how how = { .from = args_text(a, TIER_FROM, NULL),
+				   .module = args_text(a, TIER_MODULE, NULL),
+				   .into = args_text(a, TIER_INTO, NULL),
 				   .force = args_has(a, TIER_FORCE),
 				   .quiet = cli->quiet };
 	struct state_dir dir;
@@ -121,8 +128,11 @@ static int run_tier(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll tier list", "which isolation tiers the daemon offers, and what the others need" },
-	{ "sudo atoll tier prepare microvm", "save one guest of each memory class, so that boxes start from it" },
+	{ "sudo atoll tier prepare microvm",
+	  "save one guest of each memory class, so that boxes start from it" },
 	{ "atoll tier prepare play", "install the interpreters that /play/ executes in browsers" },
+	{ "atoll tier prepare wasm",
+	  "compile the interpreters of the tier wasm: then `atoll run --lang python-wasm x.py`" },
 	{ NULL, NULL },
 };
 
@@ -134,7 +144,8 @@ const struct command command_tier = {
 	.summary = "list the isolation tiers, prepare what one needs",
 	.notes = "play: interpreters for programs in the browser (Pyodide, QuickJS), npm packages that are compared\n"
 		 "with known hashes and stored in the state folder.\n"
-		 "microvm: needs QEMU, a kernel and erofs-utils (docs/tiers.md). Repeat it after packages of the host have changed.",
+		 "microvm: needs QEMU, a kernel and erofs-utils (docs/tiers.md). Repeat it after packages of the host have changed.\n"
+		 "wasm: interpreters as WebAssembly modules from npm, translated by wasm2c and compiled by gcc (minutes).",
 	.words = "list prepare",
 	.flags = flags,
 	.nflags = TIER_NFLAGS,

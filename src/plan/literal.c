@@ -188,7 +188,9 @@ static const struct style styles[] = {
 static const struct style *style_of(const struct lang *l)
 {
 	for (unsigned i = 0; l && i < ARRAY_LEN(styles); i++)
-		if (!strcmp(styles[i].lang, l->name))
+		if (!strncmp(l->name, styles[i].lang, strlen(styles[i].lang)) &&
+		    (!l->name[strlen(styles[i].lang)] ||
+		     !strcmp(l->name + strlen(styles[i].lang), "-wasm"))) /* the same language */
 			return &styles[i];
 	return NULL;
 }

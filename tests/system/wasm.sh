@@ -1,6 +1,6 @@
 #!/bin/sh
-# wasm.sh - programs as WebAssembly: what the daemon does for those in browsers (/play/), and `atoll tier prepare`.
-# Browsers are tested by ui_play.sh.
+# wasm.sh - programs as WebAssembly: what the daemon does for those in browsers (/play/), `atoll tier prepare`, and modules
+# compiled ahead of time. Browsers are tested by ui_play.sh.
 . "$(dirname "$0")/daemon.lib"
 
 browser() { curl -sS -D head -o body -w '%{http_code}' -H 'Accept: text/html,*/*;q=0.8' "$@"; }
@@ -94,6 +94,125 @@ prepare_rejects_files_that_differ_from_the_known_ones() {
 	prepare nonsense
 	is "$code" 2
 	has "$(cat err)" 'atoll tier prepare play'
+}
+
+# One module with several behaviours: the first letter of its first argument selects one.
+write_module() {
+	cat >module.wat <<'END'
+(module
+  (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 16) "hello\n")
+  (data (i32.const 32) "link")
+  (func $deep (param i32) (result i32) (i32.add (call $deep (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))
+  (func $print (param $at i32) (param $n i32) (result i32)
+    (i32.store (i32.const 0) (local.get $at)) (i32.store (i32.const 4) (local.get $n))
+    (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+  (func (export "_start") (local $what i32)
+    (drop (call $args (i32.const 128) (i32.const 1024)))
+    (local.set $what (i32.load8_u (i32.load (i32.const 132))))
+    (if (i32.eq (local.get $what) (i32.const 104)) (then (drop (call $print (i32.const 16) (i32.const 6))))) ;; h
+    (if (i32.eq (local.get $what) (i32.const 102)) (then (call $exit (call $write (i32.const 1) (i32.const 0xfffffff0) (i32.const 1) (i32.const 8))))) ;; f
+    (if (i32.eq (local.get $what) (i32.const 114)) (then (call $exit (call $deep (i32.const 0))))) ;; r
+    (if (i32.eq (local.get $what) (i32.const 111)) (then (i32.store (i32.const 0x7fffffff) (i32.const 1)))) ;; o
+    (if (i32.eq (local.get $what) (i32.const 117)) (then unreachable)) ;; u
+    (if (i32.eq (local.get $what) (i32.const 108)) (then (loop (br 0)))) ;; l
+    (if (i32.eq (local.get $what) (i32.const 103)) (then ;; g: 4 GiB, then the rest of the limit and one page more
+      (if (i32.ne (memory.grow (i32.const 65536)) (i32.const -1)) (then (call $exit (i32.const 1))))
+      (if (i32.ne (memory.grow (i32.const 14)) (i32.const 2)) (then (call $exit (i32.const 2))))
+      (if (i32.ne (memory.grow (i32.const 1)) (i32.const -1)) (then (call $exit (i32.const 3))))
+      (call $exit (i32.const 42))))
+    (if (i32.eq (local.get $what) (i32.const 115)) (then ;; s: opens "link", below the home
+      (call $exit (call $open (i32.const 4) (i32.const 1) (i32.const 32) (i32.const 4) (i32.const 0) (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 8)))))
+    (if (i32.eq (local.get $what) (i32.const 100)) (then ;; d: clock and random values
+      (drop (call $clock (i32.const 0) (i64.const 0) (i32.const 256)))
+      (drop (call $random (i32.const 264) (i32.const 24)))
+      (drop (call $print (i32.const 256) (i32.const 32)))))))
+END
+}
+
+module() { timeout 20 "$module" "$@" >out 2>err && code=0 || code=$?; }
+
+a_module_is_compiled_once_and_its_faults_end_it() {
+	for tool in wasm2c wat2wasm wasm-strip gcc; do
+		command -v $tool >/dev/null || skip "no $tool"
+	done
+	write_module
+	wat2wasm module.wat -o module.wasm
+	sum=$(sha256sum module.wasm | cut -d ' ' -f 1)
+	"$ATOLL" tier prepare wasm --module module.wasm --into "$PWD/into" --state "$state" 2>err || fail "$(cat err)"
+	module=$PWD/into/$sum/atoll-wasm
+	[ -x "$module" ] || fail "no $module"
+	is "$(ls into)" "$sum" # and nothing else is left
+	before=$(stat -c %Y.%i "$module")
+	"$ATOLL" tier prepare wasm --module module.wasm --into "$PWD/into" --state "$state" -q
+	is "$(stat -c %Y.%i "$module")" "$before" 'it is compiled once'
+	module h
+	is "$code $(cat out)" '0 hello'
+	module f
+	is "$code" 21 'a pointer beyond the memory is EFAULT'
+	module r
+	is "$code" 134
+	has "$(cat err)" 'the call stack is exhausted'
+	module o
+	is "$code" 134
+	has "$(cat err)" 'access beyond the memory'
+	module u
+	is "$code" 134
+	module --memory=1 g
+	is "$code" 42 'the limit of the memory is exact'
+	mkdir home
+	ln -s /etc/passwd home/link
+	HOME=$PWD/home module s
+	is "$code" 76 'a link out of the home is ENOTCAPABLE'
+	rm home/link
+	touch home/link
+	HOME=$PWD/home module s
+	is "$code" 0
+	module --deterministic d
+	mv out first
+	module --deterministic d
+	cmp out first || fail "two deterministic runs differ"
+	module d
+	cmp -s out first && fail "a run has the clock of a deterministic one"
+	"$module" l 2>/dev/null &
+	pid=$!
+	kill $pid
+	wait $pid && fail "an endless loop ended by itself"
+	:
+}
+
+a_module_that_imports_something_else_is_rejected() {
+	command -v wat2wasm >/dev/null || skip "no wat2wasm"
+	command -v wasm2c >/dev/null || skip "no wasm2c"
+	echo '(module (import "env" "system" (func)) (memory (export "memory") 1) (func (export "_start")))' >bad.wat
+	wat2wasm bad.wat -o bad.wasm
+	"$ATOLL" tier prepare wasm --module bad.wasm --into "$PWD/into" --state "$state" 2>err && fail "it was compiled"
+	has "$(cat err)" "'env' 'system' "
+	is "$(ls into)" ''
+	echo nonsense >bad.wasm
+	"$ATOLL" tier prepare wasm --module bad.wasm --into "$PWD/into" --state "$state" 2>err && fail "it was compiled"
+	is "$(ls into)" ''
+}
+
+python_as_wasm_runs_in_a_box_or_names_the_command() {
+	echo 'import sys; print(sys.platform, 6 * 7, __name__)' >x.py
+	api POST /v1/run '{"language": "python-wasm", "code": "import sys; print(sys.platform, 6 * 7, __name__)"}'
+	if [ -x /usr/local/lib/atoll/wasm/python ]; then
+		is "$code" 200
+		is "$(get .stdout)" 'wasi 42 __main__'
+		is "$("$ATOLL" run --lang python-wasm x.py)" 'wasi 42 __main__'
+	else
+		[ "$code" != 200 ] || fail "it ran"
+		has "$body" 'atoll tier prepare wasm'
+		"$ATOLL" run --lang python-wasm x.py 2>err && fail "it ran"
+		has "$(cat err)" 'atoll tier prepare wasm'
+	fi
 }
 
 run_daemon_tests
