@@ -22,6 +22,12 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
+tiers: ## the suites of API, files, cells, E2B and MCP in boxes of an isolation tier (needs root; TIER=plain; an hour)
+	@tests/tiers $(or $(TIER),plain)
+
+bench-tiers: build ## what isolation tiers cost, beside a box without them (needs root)
+	@bench/tiers
+
 bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
@@ -112,4 +118,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean

@@ -15,8 +15,8 @@ const struct channel_role *channel_role;
 static struct event_source channel = { .fd = -1 };
 static LAZY char out[ROOM] __attribute__((aligned(16)));
 static uint32_t out_from, out_to; /* equal: no packet waits */
-static LAZY char in[2 * ROOM] __attribute__((aligned(16)));
-static uint32_t in_bytes;
+static LAZY char in[4 * ROOM] __attribute__((aligned(16)));
+static uint32_t in_from, in_to; /* bytes that are not taken yet */
 
 /* ---- out ---- */
 
@@ -90,24 +90,34 @@ static uint32_t channel_take(const char *at, uint32_t have)
 	return size;
 }
 
+/* Bytes are moved only when a whole packet might not fit after them. */
+static void channel_make_room(void)
+{
+	if (in_from < in_to && sizeof(in) - in_from >= ROOM)
+		return;
+	memmove(in, in + in_from, in_to - in_from);
+	in_to -= in_from;
+	in_from = 0;
+}
+
 static void channel_read(void)
 {
-	uint32_t at = 0, size;
-	long n = sys_read(channel.fd, in + in_bytes, sizeof(in) - in_bytes);
+	uint32_t size;
+	long n;
 
+	channel_make_room();
+	n = sys_read(channel.fd, in + in_to, sizeof(in) - in_to);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) {
-		if (in_bytes)
+		if (in_from < in_to)
 			channel_role->fault(PACKET_CUT);
 		channel_role->ended();
 		return;
 	}
-	in_bytes += (uint32_t)n;
-	while (channel.fd >= 0 && (size = channel_take(in + at, in_bytes - at)))
-		at += size;
-	memmove(in, in + at, in_bytes - at);
-	in_bytes -= at;
+	in_to += (uint32_t)n;
+	while (channel.fd >= 0 && (size = channel_take(in + in_from, in_to - in_from)))
+		in_from += size;
 }
 
 static void channel_ready(struct event_source *s, uint32_t events)
