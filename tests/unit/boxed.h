@@ -140,6 +140,9 @@ static inline void boxh_start(struct box *b, int alone)
 			dup2(from[i], 3 + i);
 		for (i = 7; i < 256; i++)
 			close(i);
+#ifdef BOXED_ENGINE
+		boxed_engine(uid, sizeof(uid)); /* of the test: the kernel of an engine */
+#endif
 #ifdef BOXED_MUX
 		/* init is not PID 1 then, and finds its children in /proc. */
 		if (alone &&
