@@ -72,6 +72,9 @@ fuzz: ## run the fuzzers for a while
 tenant: build ## one tenant tries to take the machine from others (needs root; minutes; a machine of your own)
 	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
 
+prove-mutants: build ## leave out every isolation step once and see the proof fail (needs root and build-test; minutes)
+	@tests/run -b build -j 1 tests/stress/prove_mutants.sh
+
 day: build ## 2000 runs of 20 teams while server and keeper are killed; usage, figures, receipts and webhooks equal the records (needs root; RUNS=100000)
 	@ATOLL=$(abspath build/atoll) tests/stress/day.sh $(or $(RUNS),2000)
 
@@ -118,4 +121,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean

@@ -587,6 +587,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_ISOLATION_PREFER] = { "isolation.prefer", CONFIG_LIST, "container,wasm,gvisor,microvm", "ATOLL_ISOLATION_PREFER",
 		.check = config_check_minimum, .reload = 1,
 		.help = "order in which tiers are tried for a request that names none; tiers that are not listed are used by name only" },
+	[CONFIG_ISOLATION_PROVE] = { "isolation.prove", CONFIG_BOOL, "true", "ATOLL_ISOLATION_PROVE", .reload = 1,
+		.help = "prove tiers without a valid proof: stronger ones after the start, container after half a minute without activity" },
 
 	[CONFIG_OIDC_ISSUER] = { "auth.oidc_issuer", CONFIG_TEXT, NULL, "ATOLL_OIDC_ISSUER",
 		.check = check_issuer, .reload = 1,

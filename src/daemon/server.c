@@ -11,8 +11,9 @@
  *
  * The server listens only when every earlier box is in its table again: a client that connects
  * earlier waits in the socket's queue, and finds all boxes. */
+#include "daemon/prove_runner.h"
+#include "daemon/prove_settings.h"
 #include "daemon/server.h"
-#include "prove/proof.h"
 #include "outbound/outbound.h"
 #include "alert/alerts.h"
 #include "pipeline/pipeline.h"
@@ -72,6 +73,8 @@ struct server {
 	struct ssl_ctx_st *tls;
 	struct vault vault;
 	struct receipts receipts;
+	struct prove_runner prove;
+	struct buf prove_settings;
 	uint64_t drain_ms;
 	int status;
 };
@@ -119,6 +122,15 @@ static void ask_command(void *user)
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+static void ask_proof(void *user, unsigned wire_tier)
+{
+	struct server *x = user;
+	struct frame ask = sock_head(WIRE_PROVE, 0);
+
+	ask.flags = (uint16_t)wire_tier;
+	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
 static void ask_doctor(struct api *a)
 {
 	struct server *x = loop_owner(a, struct server, api);
@@ -157,6 +169,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		alerts_command_connect(x->api.alerts, steal_fd(fd));
 	else if (f->type == WIRE_DOCTOR && *fd >= 0)
 		doctor_connect(&x->api, steal_fd(fd));
+	else if (f->type == WIRE_PROVE && *fd >= 0)
+		prove_runner_connect(&x->prove, steal_fd(fd));
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
 		fleet_set_sole_server(&x->api.fleet, 0);
 		pipelines_alone(x->api.pipelines);
@@ -498,26 +512,23 @@ static uint64_t least_retention(const struct config *c)
 static void server_proof(struct fleet *f, enum choose_tier t, const struct wire_tier_facts *w,
 			 struct isolation_proof *out)
 {
-	struct prove_status found;
-	struct prove_keys keys;
-	char settings[512];
-	struct err e;
+	struct server *x = f->user;
 
-	isolation_settings_text(&f->isolation.settings, settings, sizeof(settings));
-	prove_keys_here(&keys, choose_tier_name(t), settings);
-	snprintf(keys.engine, sizeof(keys.engine), "%.*s", STORE_PROOF_KEY, w->engine);
-	snprintf(keys.version, sizeof(keys.version), "%s", w->version);
-	snprintf(keys.engine_sha256, sizeof(keys.engine_sha256), "%.64s", w->sha256);
-	snprintf(keys.platform, sizeof(keys.platform), "%s", w->platform);
-	if (prove_look_up(f->store, &keys, fleet_now_ns(), &found, &e) < 0) {
-		log_warn("cannot read proofs of isolation tiers", LOG_E(&e));
-		return;
-	}
-	out->state = found.state == PROVE_VALID    ? CHOOSE_PROVEN
-		     : found.state == PROVE_FAILED ? CHOOSE_WITHDRAWN
-						   : CHOOSE_UNPROVEN;
-	out->at_ns = found.at_ns;
-	snprintf(out->id, sizeof(out->id), "%s", prove_evidence(&found));
+	prove_runner_judge(&x->prove, t, w, out);
+}
+
+static void server_init_prove(struct server *x)
+{
+	const struct config *c = x->start->config;
+
+	prove_settings_text(c, &x->prove_settings);
+	x->prove.settings = buf_str(&x->prove_settings);
+	x->prove.enabled = config_bool(c, CONFIG_ISOLATION_PROVE);
+	x->prove.need = ask_proof;
+	x->prove.user = x;
+	prove_runner_init(&x->prove, &x->api.fleet, x->api.metrics);
+	x->api.fleet.isolation.proof = server_proof;
+	isolation_prove(&x->api.fleet);
 }
 
 /* Each text was checked when it was read. */
@@ -871,8 +882,6 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.http.limits.per_address =
 		(uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
-	x->api.fleet.isolation.proof = server_proof;
-	isolation_prove(&x->api.fleet);
 	x->api.fleet.user = x;
 	x->vault.store = x->api.store;
 	x->api.fleet.vault = &x->vault;
@@ -905,6 +914,7 @@ static int server_begin(struct server *x, struct err *e)
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
+	server_init_prove(x);
 	alerts = alert_settings(x);
 	x->api.alerts = alerts_new(&x->api.fleet, x->api.metrics, x->api.outbound, &alerts);
 	ask_keeper(&x->api.fleet);
@@ -932,6 +942,8 @@ int server_main(const struct server_start *s)
 	builds_free(x.api.builds);
 	alerts_free(x.api.alerts);
 	v1_fini(&x.api);
+	prove_runner_fini(&x.prove);
+	buf_fini(&x.prove_settings);
 	llm_client_free(x.api.model);
 	trace_stop();
 	webhook_runner_free(x.api.webhooks);

@@ -173,18 +173,6 @@ void isolation_prove(struct fleet *f)
 	isolation_judge(f);
 }
 
-void isolation_settings_text(const struct choose_settings *s, char *out, size_t room)
-{
-	size_t n = (size_t)snprintf(out, room, "process=%d emulation=%d", s->process, s->emulation);
-
-	for (unsigned i = 0; i < CHOOSE_TRUSTS && n < room; i++)
-		n += (size_t)snprintf(out + n, room - n, "\n%s=%s", choose_trust_name(i),
-				      choose_tier_name(s->label[i]));
-	for (unsigned i = 0; i < s->nprefer && n < room; i++)
-		n += (size_t)snprintf(out + n, room - n, "%s%s",
-				      i ? " " : "\nprefer=", choose_tier_name(s->prefer[i]));
-}
-
 /* ---- a request ---- */
 
 static int isolation_read_object(const json_t *v, struct choose_request *out, struct err *e)

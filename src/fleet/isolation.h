@@ -56,8 +56,6 @@ void isolation_connected(struct fleet *f);
 must_check int isolation_refresh(struct fleet *f, void (*done)(struct fleet *f, int ok),
 				 struct err *e);
 void isolation_prove(struct fleet *f); /* a proof was stored: judges all tiers again */
-/* The settings as text, one line each: part of what a proof is valid for. */
-void isolation_settings_text(const struct choose_settings *s, char *out, size_t room);
 
 /* ---- a request ---- */
 

@@ -15,6 +15,7 @@ static const char *const classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx", NULL }
 static const char *const quotas[] = { "boxes",   "requests", "executions", "output",
 				      "compute", "budget",   NULL };
 static const char *const processes[] = { "server", "keeper", NULL };
+static const char *const proof_results[] = { "passed", "failed", "error", NULL };
 static const char *const span_results[] = { "sent", "dropped", "failed", NULL };
 
 #define LANGUAGE                                                                                   \
@@ -112,6 +113,9 @@ const struct metric_def metric_defs[METRIC_COUNT] = {
 	[METRIC_PROCESS_RESTARTS] = { "process_restarts_total", METRIC_COUNTER, "", "Processes of the daemon that ended and were started again: the server itself, and the keeper.", { { "process", processes, 0 } }, 0 },
 	[METRIC_CERTIFICATE_SECONDS] = { "certificate_seconds", METRIC_GAUGE, "seconds", "Time until the TLS certificate of the server expires.", { { 0 } }, 0 },
 	[METRIC_SUSPECT_BOXES] = { "suspect_boxes", METRIC_GAUGE, "", "Boxes that have used all of their CPU for ten minutes, with hardly any output.", { { 0 } }, 0 },
+	[METRIC_TIER_PROVEN] = { "tier_proven", METRIC_GAUGE, "", "1: the isolation tier has a valid proof; 0: it has none.", { { "tier", NULL, 8 } }, 0 },
+	[METRIC_TIER_PROOFS] = { "tier_proofs_total", METRIC_COUNTER, "", "Proofs of isolation tiers that this server has requested, by tier and result: passed, failed, error.", { { "tier", NULL, 8 }, { "result", proof_results, 0 } }, 0 },
+	[METRIC_TIER_WITHDRAWN] = { "tier_withdrawn_total", METRIC_COUNTER, "", "Times that an isolation tier lost its valid proof.", { { "tier", NULL, 8 } }, 0 },
 	/* clang-format on */
 };
 

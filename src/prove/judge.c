@@ -239,9 +239,30 @@ static int judge_cgroup_is_own(const char *text)
 	return 1;
 }
 
+static void judge_boot_id(struct prove_run *r)
+{
+	char a[64], b[64], host[64];
+	const char *bad;
+
+	prove_box_fact(&r->a, "boot id", a, sizeof(a));
+	prove_box_fact(&r->b, "boot id", b, sizeof(b));
+	judge_host_file("/proc/sys/kernel/random/boot_id", host, sizeof(host));
+	if (!*a && !*b && prove_has_guest_kernel(r)) {
+		prove_note(r, PROVE_SKIPPED, "identity", "boot id", "",
+			   "the kernel of the guest has none");
+		return;
+	}
+	bad = !*a || !*b                             ? "there is none"
+	      : !strcmp(a, host) || !strcmp(b, host) ? "that of the host"
+	      : !strcmp(a, b)                        ? "the same in two boxes"
+						     : NULL;
+	prove_note(r, bad ? PROVE_FAILS : PROVE_PASSED, "identity", "boot id", a, "%s",
+		   bad ? bad : "different in two boxes and on the host");
+}
+
 void prove_judge_identity(struct prove_run *r)
 {
-	char a[1100], b[1100], host[200];
+	char a[1100], b[1100];
 	struct utsname u;
 	int own;
 
@@ -258,17 +279,7 @@ void prove_judge_identity(struct prove_run *r)
 		   "host name", a, "%s",
 		   strcmp(a, u.nodename) ? "not that of the host" : "that of the host");
 
-	prove_box_fact(&r->a, "boot id", a, sizeof(a));
-	prove_box_fact(&r->b, "boot id", b, sizeof(b));
-	judge_host_file("/proc/sys/kernel/random/boot_id", host, sizeof(host));
-	prove_note(r,
-		   *a && strcmp(a, b) != 0 && strcmp(a, host) != 0 && strcmp(b, host) != 0
-			   ? PROVE_PASSED
-			   : PROVE_FAILS,
-		   "identity", "boot id", a, "%s",
-		   !strcmp(a, host) || !strcmp(b, host) ? "that of the host"
-		   : !strcmp(a, b)                      ? "the same in two boxes"
-							: "different in two boxes and on the host");
+	judge_boot_id(r);
 	prove_box_fact(&r->a, "random", a, sizeof(a));
 	prove_box_fact(&r->b, "random", b, sizeof(b));
 	prove_note(r, *a && strcmp(a, b) != 0 ? PROVE_PASSED : PROVE_FAILS, "identity",

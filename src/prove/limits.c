@@ -100,6 +100,7 @@ static int limit_try(struct prove_run *r, const struct limit_row *row, struct er
 	gone = prove_box_until(x, NULL, e);
 	if (gone < 0)
 		return -1;
+	end.engine = prove_has_guest_kernel(r);
 	end.exited = x->exited;
 	end.exit = x->exit;
 	end.end = x->exited ? STREAM_EXITED : STREAM_BOX_DIED;

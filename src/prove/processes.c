@@ -73,7 +73,7 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 		[ROLE_PROGRAM] = { "programs", 20 },
 		[ROLE_MUX] = { "mux", 65 },
 		[ROLE_SENTRY] = { "sentry", 90 },
-		[ROLE_GOFER] = { "gofer", 50 },
+		[ROLE_GOFER] = { "gofer", 60 },
 	};
 	static const struct scan_role microvm[SCAN_ROLES] = {
 		[ROLE_MUX] = { "mux", 65 },
@@ -254,8 +254,8 @@ static int scan_filters(struct scan *s, pid_t tid, struct filter_numbers *native
 		const struct scan_known *k;
 		struct sock_filter *code;
 
-		if (len < 0)
-			return errno == ENOENT ? 0 : -1; /* no more */
+		if (len < 0) /* no more; or none at all */
+			return errno == ENOENT || (errno == EINVAL && !i) ? 0 : -1;
 		code = calloc((size_t)len + 1, sizeof(*code));
 		if (!code)
 			abort();
@@ -269,7 +269,7 @@ static int scan_filters(struct scan *s, pid_t tid, struct filter_numbers *native
 	}
 }
 
-static void scan_thread(struct scan *s, struct scan_count *c, pid_t tid)
+static void scan_thread(struct scan *s, struct scan_count *c, pid_t tid, pid_t tracer)
 {
 	struct filter_numbers native, other;
 	int read = 0;
@@ -280,7 +280,9 @@ static void scan_thread(struct scan *s, struct scan_count *c, pid_t tid)
 			snprintf(c->why_unread, sizeof(c->why_unread), "%s", strerror(errno));
 		ptrace(PTRACE_DETACH, tid, NULL, NULL);
 	} else if (errno != ESRCH) {
-		snprintf(c->why_unread, sizeof(c->why_unread), "%s", strerror(errno));
+		snprintf(c->why_unread, sizeof(c->why_unread), "%s",
+			 tracer ? "another process of the box traces them and answers their calls"
+				: strerror(errno));
 	} else {
 		return; /* it has ended */
 	}
@@ -348,7 +350,7 @@ static void scan_process(struct scan *s, const struct scan_status *p, const stru
 		if (scan_read_status(&t, path) < 0)
 			continue;
 		scan_check(s, &t, box);
-		scan_thread(s, c, atoi(entry->d_name));
+		scan_thread(s, c, atoi(entry->d_name), t.tracer);
 	}
 	if (d)
 		closedir(d);

@@ -16,6 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 TMPDIR=${TMPDIR:-/tmp}
 work=$(mktemp -d "$TMPDIR/s.XXXXXX")
 export ATOLL ATOLL_RUN="$work/run"
+export ATOLL_ISOLATION_PROVE=${ATOLL_ISOLATION_PROVE:-false} # their daemons live for seconds
 keeper=
 
 finish() {

@@ -1,5 +1,6 @@
 /* proof_test.c - stored proofs of isolation tiers, and until when they hold. */
 #include "base/cleanup.h"
+#include "daemon/prove_runner.h"
 #include "prove/build_id.h"
 #include "prove/proof.h"
 #include "prove/prove.h"
@@ -213,4 +214,35 @@ TEST(a_proof_is_packed_for_the_server_and_read_back)
 	CHECK(prove_unpack(doc, &q, &err) < 0);
 	json_decref(doc);
 	CHECK(prove_unpack(NULL, &q, &err) < 0);
+}
+
+TEST(a_tier_is_proven_when_it_is_offered_and_has_no_valid_proof)
+{
+	struct wire_tier_facts facts[CHOOSE_TIERS] = { 0 };
+	struct prove_runner_tier tiers[CHOOSE_TIERS] = { 0 };
+	enum { START_MS = 1000000, MINUTE_MS = 60000 };
+
+#define DUE(now, calm) prove_runner_due(facts, tiers, now, calm)
+	facts[CHOOSE_CONTAINER] =
+		(struct wire_tier_facts){ .tier = WIRE_TIER_CONTAINER, .state = WIRE_TIER_OFFERED };
+	facts[CHOOSE_GVISOR] = (struct wire_tier_facts){ .tier = WIRE_TIER_GVISOR,
+							 .state = WIRE_TIER_UNAVAILABLE };
+	facts[CHOOSE_PLAIN] =
+		(struct wire_tier_facts){ .tier = WIRE_TIER_PLAIN, .state = WIRE_TIER_OFFERED };
+	/* The container tier waits for calm, and unavailable tiers are not tried. */
+	CHECK_INT(DUE(START_MS, 29999), -1);
+	CHECK_INT(DUE(START_MS, 30000), CHOOSE_CONTAINER);
+	facts[CHOOSE_GVISOR].state = WIRE_TIER_OFFERED;
+	CHECK_INT(DUE(START_MS, 0), CHOOSE_GVISOR);
+	/* A proof without a result is tried again after ten minutes. */
+	tiers[CHOOSE_GVISOR].tried_ms = START_MS;
+	CHECK_INT(DUE(START_MS + 9 * MINUTE_MS, 0), -1);
+	CHECK_INT(DUE(START_MS + 10 * MINUTE_MS, 0), CHOOSE_GVISOR);
+	tiers[CHOOSE_GVISOR].state = PROVE_VALID;
+	CHECK_INT(DUE(START_MS + 10 * MINUTE_MS, 0), -1);
+	tiers[CHOOSE_GVISOR].state = PROVE_FAILED;
+	CHECK_INT(DUE(START_MS + 10 * MINUTE_MS, 0), -1);
+	tiers[CHOOSE_GVISOR].state = PROVE_STALE;
+	CHECK_INT(DUE(START_MS + 10 * MINUTE_MS, 0), CHOOSE_GVISOR);
+#undef DUE
 }

@@ -1,0 +1,119 @@
+#!/bin/sh
+# prove_mutants.sh - every isolation step of a container is left out once, and `atoll prove` is seen to fail where a probe covers it.
+#
+#	failed PROBE: WAY   the proof fails, and this probe is among those that fail
+#	closed              there is no box or no program: another step needs this one
+#	holds               the proof passes: another step prevents the same, or the step is no boundary (a comment says which)
+#
+# Rows of engines have no effect on a container. `make prove-mutants`; it takes minutes.
+. "$(dirname "$0")/../system/lib.sh"
+if [ ! -x "${ATOLL_TEST_BIN-}" ]; then
+	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
+	exit 0
+fi
+ATOLL=$ATOLL_TEST_BIN ATOLL_STATE=$work/state
+export ATOLL_STATE
+
+table() {
+	sed 's/#.*//; s/[ 	]*|[ 	]*/|/; s/[ 	]*$//; /^$/d' <<-'END'
+		boot id              | failed identity: boot id
+		box root             | holds     # the builder has that id already
+		capabilities         | closed
+		capability bounds    | failed processes: capabilities
+		cgroup view          | failed identity: cgroup path
+		death signal         | holds     # about boxes that wait in the pool
+		descriptors          | closed
+		devices              | closed
+		directory            | failed limits: disk bomb
+		disk                 | closed
+		engine files         | holds
+		engine namespace limits | holds
+		engine root          | holds
+		engine system calls  | holds
+		file size            | holds     # a limit that a request may set
+		gid                  | closed
+		groups               | holds     # init has none
+		host name            | failed identity: host name
+		identity             | holds
+		keyring              | holds     # the filter
+		keyring,system calls | failed kernel: keys
+		landlock             | holds     # the mounts and the filter
+		loopback             | holds     # a box without its own loopback
+		masked proc          | failed kernel: its lists
+		namespace limits     | failed kernel: inotify instances
+		namespace limits,system calls | failed kernel: a user namespace
+		network unused       | holds     # about network namespaces that are used again
+		no new privileges    | closed
+		no sysfs             | holds     # the root has no sysfs either
+		no terminal          | holds     # this keeper has none
+		own cgroups          | failed limits: memory bomb
+		own descriptors      | closed
+		private mounts       | holds     # the mount namespace of the keeper is private already
+		processes            | closed
+		programs             | holds     # the files belong to root
+		read back            | holds     # a check of the row before it
+		read-only proc       | failed kernel: the own OOM score
+		read-only sysctls    | holds
+		resource limits      | holds
+		root filesystem      | closed
+		root switch          | closed
+		root verified        | holds     # a check of the rows before it
+		runsc capabilities   | holds
+		runsc capability bounds | holds
+		runsc namespace limits | holds
+		session              | holds
+		signals              | failed kernel: inherited signals
+		stdio                | closed
+		system calls         | failed system calls: programs
+		uid                  | closed
+		volumes              | holds     # these boxes have none
+		working folder       | closed
+	END
+}
+
+need_keeper
+table >"$work/table"
+count=0 bad=0
+tell() { # ok|"not ok" NAME
+	count=$((count + 1))
+	echo "$1 $count - $2"
+	[ "$1" = ok ] || bad=1
+}
+
+# restarts the keeper if a row has ended it
+keeper_lives() {
+	kill -0 "$keeper" 2>/dev/null && return 0
+	rm -f "$work/ready"
+	need_keeper
+}
+
+while IFS='|' read -r rows want; do
+	keeper_lives
+	set --
+	rest=$rows,
+	while [ "$rest" ]; do
+		set -- "$@" --without "${rest%%,*}"
+		rest=${rest#*,}
+	done
+	status=0
+	"$ATOLL" prove container --json "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+	failed=$(jq -r '.[0].probes[] | select(.verdict == "failed") | .probe + ": " + .way' "$work/out" 2>/dev/null)
+	case $status in 0) got=holds ;; 1) got=failed ;; *) got=closed ;; esac
+	case $want in
+	failed*) echo "$failed" | grep -qxF "${want#failed }" && got=$want || got="$got $failed" ;;
+	esac
+	[ "$got" = "$want" ] && tell ok "without $rows: $want" || {
+		tell "not ok" "without $rows: $want"
+		echo "# it was: $(echo $got $failed | head -c 300) $(head -c 200 "$work/err")"
+	}
+done <"$work/table"
+
+{ "$ATOLL" policy steps --json | jq -r '.steps[].name'; "$ATOLL" policy exec --json | jq -r '.exec[].name'; } | sort -u >"$work/rows"
+cut -d '|' -f 1 "$work/table" | tr , '\n' | sort -u >"$work/tried"
+missing=$(comm -23 "$work/rows" "$work/tried")
+[ -z "$missing" ] && tell ok "every row of both tables has been left out" || {
+	tell "not ok" "every row of both tables has been left out"
+	echo "# missing: $(echo $missing)"
+}
+echo "1..$count"
+exit $bad
