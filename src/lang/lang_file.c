@@ -136,6 +136,7 @@ static const struct lang_file_key row_keys[] = {
 	{ "faults", TABLES, AT(lang, faults), &pattern },
 	{ "warm", TEXT, AT(lang, warm), NULL },
 	{ "warm_when", LISTS, AT(lang, warm_when), NULL },
+	{ "deterministic", TEXT, AT(lang, deterministic), NULL },
 	{ "hello", TEXT, AT(lang, hello), NULL },
 	{ "selftest", TEXT, AT(lang, selftest), NULL },
 };

@@ -46,6 +46,13 @@ enum { INSTALL_MS = 300000, VERSION_MS = 10000 };
 		{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box",                   \
 		  NULL },                                                                                             \
 		{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "the complete standard input", NULL },                          \
+		{ "deterministic",                                                                                    \
+		  FIELD_BOOL,                                                                                         \
+		  0,                                                                                                  \
+		  0,                                                                                                  \
+		  0,                                                                                                  \
+		  "constant clock and random values; needs a language of the tier wasm",                              \
+		  NULL },                                                                                             \
 		{ "timeout_ms",                                                                                       \
 		  FIELD_INT,                                                                                          \
 		  0,                                                                                                  \
@@ -237,6 +244,8 @@ static void plan_env(struct run_request_plan *p)
 	for (; first->key; first++)
 		json_object_set_new(all, first->key, json_string(first->value));
 	json_object_update(all, env);
+	if (json_is_true(json_object_get(p->body, "deterministic")))
+		json_object_set_new(all, p->program.lang->deterministic, json_string("1"));
 	json_object_foreach(all, name, value) need += strlen(name) + json_string_length(value) + 2;
 	p->env = calloc(1, (json_object_size(all) + 1) * sizeof(char *) + need);
 	if (!p->env)
@@ -248,6 +257,19 @@ static void plan_env(struct run_request_plan *p)
 		to += sprintf(to, "%s=%s", name, json_string_value(value)) + 1;
 	}
 	json_decref(all);
+}
+
+static int plan_check_deterministic(const struct run_request_plan *p, struct err *e)
+{
+	const struct lang *l = p->program.lang;
+
+	if (!json_is_true(json_object_get(p->body, "deterministic")) || (l && l->deterministic))
+		return 0;
+	return err_set(
+		e, ERR_INVALID,
+		"deterministic: %s has the clock and the random values of the machine; languages of "
+		"the tier wasm can be given others: python-wasm",
+		l ? l->name : "a command");
 }
 
 int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64_t run_ms,
@@ -285,6 +307,8 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 	}
 	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
 						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
+	if (plan_check_deterministic(p, e) < 0)
+		return -1;
 	plan_env(p);
 	if (hermetic_is(body))
 		p->program.warm = NULL; /* a warm interpreter has chosen random values already */

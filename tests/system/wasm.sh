@@ -215,4 +215,65 @@ python_as_wasm_runs_in_a_box_or_names_the_command() {
 	fi
 }
 
+# runs CODE [MORE FIELDS]: in the interpreter that `atoll tier prepare wasm` has compiled.
+runs() { api POST /v1/run "$(jq -nc --arg code "$1" '{language: "python-wasm", code: $code} + '"${2:-{\}}")"; }
+need_python() { [ -x /usr/local/lib/atoll/wasm/python ] || skip "atoll tier prepare wasm was not run"; }
+
+deterministic_runs_are_equal_and_need_a_language_of_the_tier() {
+	api POST /v1/run '{"language": "python", "code": "1", "deterministic": true}'
+	is "$code" 400
+	has "$body" 'python has the clock and the random values of the machine'
+	has "$body" 'python-wasm'
+	api POST /v1/run '{"command": "true", "deterministic": true}'
+	is "$code" 400
+	need_python
+	text='import os, random, time, uuid; print(time.time(), time.monotonic(), random.random(), os.urandom(8), uuid.uuid4(), {"a", "b", "c"})'
+	runs "$text" '{deterministic: true}'
+	first=$(get .stdout)
+	has "$first" 1000000000.0
+	runs "$text" '{deterministic: true}'
+	is "$(get .stdout)" "$first"
+	runs "$text"
+	[ "$(get .stdout)" != "$first" ] || fail "a run has the clock of a deterministic one"
+}
+
+python_as_wasm_has_its_limits_and_no_way_out() {
+	need_python
+	runs 'import sys
+try: x = bytearray(400 << 20)
+except MemoryError: print("MemoryError")
+x = bytearray(100 << 20)
+def f(n): return f(n + 1)
+try: f(0)
+except RecursionError: print("RecursionError")
+for path in "/etc/passwd", "../../etc/passwd", "/proc/self/maps", "/usr/local/lib/x":
+    try: print(open(path, "w" if path[-1] == "x" else "r"))
+    except OSError as e: print("no", path)
+import subprocess, socket, threading
+for name, attempt in ("subprocess", lambda: subprocess.run(["true"])), ("socket", lambda: socket.socket().connect(("127.0.0.1", 1))), ("thread", lambda: threading.Thread(target=print).start()):
+    try: print(name, attempt())
+    except Exception as e: print("no", name)
+open("made", "w").write("by a module")
+sys.exit(7)' '{limits: {mem: 536870912}, artifacts: ["made"]}'
+	is "$code" 200 "$body"
+	is "$(get .stdout)" 'MemoryError
+RecursionError
+no /etc/passwd
+no ../../etc/passwd
+no /proc/self/maps
+no /usr/local/lib/x
+no subprocess
+no socket
+no thread'
+	is "$(get .status)" 7
+	runs 'while True: pass' '{timeout_ms: 500}'
+	is "$(get .cause)" wall
+	runs 'def f():
+    raise ValueError("so")
+f()'
+	is "$(get .status)" 1
+	has "$(get .stderr)" 'line 2, in f'
+	lacks "$(get .stderr)" _run
+}
+
 run_daemon_tests
