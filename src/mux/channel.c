@@ -18,6 +18,12 @@ static uint32_t out_from, out_to; /* equal: no packet waits */
 static LAZY char in[4 * ROOM] __attribute__((aligned(16)));
 static uint32_t in_from, in_to; /* bytes that are not taken yet */
 
+_Noreturn void channel_fault(enum packet_fault why)
+{
+	channel_role->fault(why);
+	sys_exit(PACKET_EXIT + (int)why);
+}
+
 /* ---- out ---- */
 
 static void channel_arm(void)
@@ -81,7 +87,7 @@ static uint32_t channel_take(const char *at, uint32_t have)
 	memcpy(&h, at, sizeof(h));
 	why = packet_check_head(&h);
 	if (why)
-		channel_role->fault((enum packet_fault)why);
+		channel_fault((enum packet_fault)why);
 	size = (uint32_t)(sizeof(h) + h.nfds * sizeof(fds[0])) + h.bytes;
 	if (have < size)
 		return 0;
@@ -111,7 +117,7 @@ static void channel_read(void)
 		return;
 	if (n <= 0) {
 		if (in_from < in_to)
-			channel_role->fault(PACKET_CUT);
+			channel_fault(PACKET_CUT);
 		channel_role->ended();
 		return;
 	}

@@ -8,9 +8,9 @@ extern struct packet_state channel_state;
 
 struct channel_role { /* what mux and guest stub do differently */
 	/* Bytes of the channel are invalid. */
-	void (*fault)(enum packet_fault why) __attribute__((noreturn));
-	void (*ended)(void);               /* the other end has closed the channel */
-	void (*greeted)(const void *body); /* HELLO, or RESUME */
+	void (*fault)(enum packet_fault why); /* does not return */
+	void (*ended)(void);                  /* the other end has closed the channel */
+	void (*greeted)(const void *body);    /* HELLO, or RESUME */
 	/* Something is about to be sent for the first time. */
 	void (*begin)(void);
 	/* A frame was read from a stream. 1: forward it; 0: it is dealt with; -1: close the stream. */
@@ -22,6 +22,7 @@ struct channel_role { /* what mux and guest stub do differently */
 };
 extern const struct channel_role *channel_role;
 
+_Noreturn void channel_fault(enum packet_fault why); /* calls the role's */
 void channel_init(int take_fd, const struct channel_role *role, int is_mux);
 int channel_blocked(void); /* a packet waits, or the channel is closed */
 char *channel_room(void); /* PACKET_BODY bytes for the body of the next packet; not while blocked */

@@ -27,7 +27,7 @@ static char *deliver_room(struct stream *s, uint32_t n)
 	if (!s->buffer)
 		s->buffer = sys_map(STREAM_BUFFER);
 	if (!s->buffer)
-		channel_role->fault(PACKET_NO_MEMORY);
+		channel_fault(PACKET_NO_MEMORY);
 	if (STREAM_BUFFER - s->to < n) {
 		memmove(s->buffer, s->buffer + s->from, s->to - s->from);
 		s->to -= s->from;

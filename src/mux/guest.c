@@ -31,16 +31,22 @@ static void guest_say_hello(void)
 	channel_send(PACKET_HELLO, 0, NULL, 0, sizeof(m));
 }
 
+static _Noreturn void guest_over(int status)
+{
+	guest->over(status);
+	sys_exit(status);
+}
+
 /* ---- the role ---- */
 
 static _Noreturn void guest_fault(enum packet_fault why)
 {
-	guest->over(PACKET_EXIT + (int)why);
+	guest_over(PACKET_EXIT + (int)why);
 }
 
 static void guest_ended(void)
 {
-	guest->over(init_over ? init_status : 0);
+	guest_over(init_over ? init_status : 0);
 }
 
 static void guest_greeted(const void *body)
@@ -129,19 +135,19 @@ _Noreturn void guest_run(const struct guest *how)
 
 	guest = how;
 	if (guest_init_start(&init, how) < 0)
-		how->over(BAD_START);
+		guest_over(BAD_START);
 	loop_init();
 	children.ready = guest_reap;
 	children.fd = (int)sys_signalfd(1ull << (SIGCHLD - 1), O_CLOEXEC | O_NONBLOCK);
 	if (children.fd < 0)
-		how->over(BAD_START);
+		guest_over(BAD_START);
 	loop_want(&children, EPOLLIN);
 	channel_init(how->channel, &guest_role, 0);
 	guest_say_hello();
 	for (;;) {
 		stream_flush();
 		if (init_over && !guest_draining())
-			how->over(init_status);
+			guest_over(init_status);
 		loop_turn(-1);
 	}
 }

@@ -16,7 +16,7 @@ struct guest {
 	int has_boot_mount;
 	int isolate;           /* 1: init gets a pid namespace, a /proc and ids of its own */
 	void (*resume)(const struct packet_resume *m); /* the box is taken; NULL: nothing to do */
-	void (*over)(int status) __attribute__((noreturn)); /* init has ended, or the channel */
+	void (*over)(int status); /* does not return: init has ended, or the channel */
 	/* clang-format on */
 };
 

@@ -163,27 +163,33 @@ static enum packet_fault packet_take_fds(struct packet_state *s, const struct pa
 	return PACKET_GOOD;
 }
 
-static enum packet_fault packet_take_hello(struct packet_state *s, const struct packet_hello *m)
+static enum packet_fault packet_take_hello(struct packet_state *s, const void *body)
 {
-	if (m->version != PACKET_VERSION)
+	struct packet_hello m;
+
+	__builtin_memcpy(&m, body, sizeof(m)); /* a packet can begin anywhere */
+	if (m.version != PACKET_VERSION)
 		return PACKET_BAD_HELLO;
-	if (!m->generation) {
+	if (!m.generation) {
 		if (s->greeted || s->answered)
 			return PACKET_BAD_HELLO;
 		s->greeted = 1;
 		return PACKET_GOOD;
 	}
-	if (m->generation != s->generation || s->answered == m->generation)
+	if (m.generation != s->generation || s->answered == m.generation)
 		return PACKET_BAD_HELLO;
-	s->answered = m->generation;
+	s->answered = m.generation;
 	return PACKET_GOOD;
 }
 
-static enum packet_fault packet_take_resume(struct packet_state *s, const struct packet_resume *m)
+static enum packet_fault packet_take_resume(struct packet_state *s, const void *body)
 {
-	if (!m->generation || m->generation == s->generation)
+	struct packet_resume m;
+
+	__builtin_memcpy(&m, body, sizeof(m));
+	if (!m.generation || m.generation == s->generation)
 		return PACKET_BAD_HELLO;
-	s->generation = m->generation;
+	s->generation = m.generation;
 	return PACKET_GOOD;
 }
 

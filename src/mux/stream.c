@@ -475,7 +475,7 @@ void stream_take(const struct packet_head *h, const struct packet_fd *fds, const
 	int theirs[PACKET_FDS];
 
 	if (why)
-		channel_role->fault(why);
+		channel_fault(why);
 	if (h->type == PACKET_HELLO || h->type == PACKET_RESUME) {
 		channel_role->greeted(body);
 		return;

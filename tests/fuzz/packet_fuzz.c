@@ -69,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 			return 0;
 		memcpy(fds, bytes, h.nfds * sizeof(fds[0]));
 		bytes += h.nfds * sizeof(fds[0]);
+		len -= h.nfds * sizeof(fds[0]);
 		if (packet_take(&state, &h, fds, bytes))
 			return 0;
 		check();
