@@ -72,6 +72,134 @@ TEST(a_guest_runs_programs_and_serves_files)
 	keeper_sync_close(&k);
 }
 
+/* ---- clones ---- */
+
+enum { CLONES = 3 };
+
+TEST(clones_of_a_template_share_no_random_bytes_no_boot_id_and_no_clock_error)
+{
+	char random[CLONES][80], boot[CLONES][40], clock[32];
+	struct made m[CLONES];
+	struct keeper_sync k;
+
+	OPEN_VM(&k);
+	for (unsigned i = 0; i < CLONES; i++) {
+		uint64_t begin = now_ns();
+		double off_s;
+
+		CHECK(vm_make(&k, 256, &m[i]) == 0);
+		printf("# clone %u in %.0f ms\n", i, vm_ms(begin));
+		CHECK_INT(sh(&m[i], "od -An -v -tx1 -N24 /dev/urandom | tr -d ' \n'; echo; "
+				    "cat /proc/sys/kernel/random/boot_id; date +%s.%N"),
+			  0);
+		CHECK(sscanf(said, "%79s %39s %31s", random[i], boot[i], clock) == 3);
+		off_s = (double)time(NULL) - atof(clock);
+		CHECK(off_s > -5 && off_s < 20); /* the program itself is emulated */
+		for (unsigned j = 0; j < i; j++) {
+			CHECK(strcmp(random[i], random[j]) != 0);
+			CHECK(strcmp(boot[i], boot[j]) != 0);
+		}
+	}
+	CHECK_INT(sh(&m[0], "echo mine >f"), 0);
+	CHECK(sh(&m[1], "cat f") != 0);
+	for (unsigned i = 0; i < CLONES; i++)
+		CHECK(end(k.fd, &m[i]) == 0);
+	keeper_sync_close(&k);
+}
+
+TEST(a_guest_larger_than_every_template_boots_its_kernel)
+{
+	struct keeper_sync k;
+	uint64_t begin;
+	struct made m;
+
+	OPEN_VM(&k);
+	begin = now_ns();
+	CHECK(vm_make(&k, 2049, &m) == 0);
+	printf("# booted in %.0f ms\n", vm_ms(begin));
+	CHECK_INT(sh(&m, "cat /proc/sys/kernel/osrelease"), 0);
+	printf("# kernel %s", said);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_sync_close(&k);
+}
+
+/* ---- limits ---- */
+
+TEST(limits_end_the_program_and_not_the_guest)
+{
+	struct wire_create w = vm_wish(64, 1);
+	struct keeper_sync k;
+	struct made m;
+
+	OPEN_VM(&k);
+	w.limits.pids = 24;
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	CHECK(sh(&m, "python3 -S -c 'x = bytearray(96 << 20)'") != 0);
+	CHECK_INT(sh(&m, "echo alive"), 0);
+	CHECK_STR(said, "alive\n");
+	CHECK(sh(&m, "head -c 48M /dev/zero >big") != 0);
+	CHECK_INT(sh(&m, "rm big && echo free"), 0);
+	CHECK(sh(&m, "i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i + 1)); done") != 0);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_sync_close(&k);
+}
+
+/* ---- the end ---- */
+
+static int vm_child_of(int pid)
+{
+	char path[64], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "r");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	return atoi(text);
+}
+
+TEST(a_killed_engine_ends_its_box_and_no_other)
+{
+	struct wire_create w = vm_wish(256, 6);
+	struct made m, other;
+	struct keeper_sync k;
+	int qemu;
+
+	OPEN_VM(&k);
+	CHECK(vm_make(&k, 256, &other) == 0);
+	w.head.flags |= WIRE_CREATE_AWAIT;
+	CHECK(make_as(k.fd, &w, &m) == 0);
+	qemu = vm_child_of(m.about.init_pid);
+	CHECK(qemu > 0 && kill(qemu, SIGKILL) == 0);
+	CHECK_INT(receive(k.fd), WIRE_DESTROYED);
+	close(m.init);
+	CHECK_INT(sh(&other, "echo alive"), 0);
+	CHECK(end(k.fd, &other) == 0);
+	keeper_sync_close(&k);
+}
+
+TEST(the_next_keeper_adopts_a_guest)
+{
+	struct wire_id open = { .head = sock_head(WIRE_OPEN, 3) };
+	struct keeper_sync k;
+	struct made m;
+
+	OPEN_VM(&k);
+	CHECK(vm_make(&k, 256, &m) == 0);
+	CHECK_INT(sh(&m, "echo before >f"), 0);
+	CHECK(end_keeper(&k, SIGKILL) == 0);
+	CHECK_INT(sh(&m, "cat f"), 0);
+	CHECK(next_keeper(&k) == 0);
+	memcpy(open.id, m.id, sizeof(open.id));
+	CHECK_INT(ask(k.fd, &open, sizeof(open), NULL, 0), WIRE_BOX);
+	close(got_fd);
+	CHECK_INT(GOT(wire_box)->tier, WIRE_TIER_MICROVM);
+	CHECK(end(k.fd, &m) == 0);
+	keeper_sync_close(&k);
+}
+
 TEST(nothing_is_left)
 {
 	leave_nothing();
