@@ -58,6 +58,9 @@ bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files 
 journeys: build ## the browser tests that ./check leaves out (needs root, chromium; seven minutes)
 	@tests/run -b build -j 2 $$(tests/journeys)
 
+microvm: ## boxes in virtual machines, emulated where KVM does not run guests (needs root; minutes)
+	@tests/stress/microvm.sh
+
 templates: build ## build templates from npm and Debian packages and use them: web frameworks, a desktop, versions of languages (needs root, chromium, npm; minutes)
 	@ui/test/web_templates.sh
 	@ui/test/desktop.sh

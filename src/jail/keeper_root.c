@@ -22,6 +22,7 @@ static const struct node {
 	{ "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
 	{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
 };
+static const struct node kvm = { "kvm", 10, 232 };
 
 static const struct root_link {
 	const char *name, *target;
@@ -33,9 +34,9 @@ static const struct root_link {
 
 static int make_dirs(int root, struct err *e)
 {
-	static const char *const dirs[] = { "u",       "d",     "d/pts", "d/shm", "s",
-					    "s/empty", "s/sys", "t",     "i",     "e",
-					    "b",       "l",     "r",     "o",     "g" };
+	static const char *const dirs[] = { "u",     "d", "d/pts", "d/shm", "s",     "s/empty",
+					    "s/sys", "t", "i",     "e",     "b",     "l",
+					    "r",     "o", "g",     "v",     "v/pts", "v/shm" };
 	static const char *const numbered[] = { "h", "a", "o" };
 	char name[16];
 
@@ -69,13 +70,13 @@ static int bind_node(int root, const char *path, const char *name, struct err *e
 	return 0;
 }
 
-static int make_node(int root, const struct node *n, struct err *e)
+static int make_node(int root, const char *dev, const struct node *n, struct err *e)
 {
 	dev_t want = makedev(n->major, n->minor);
 	char path[16];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "d/%s", n->name);
+	snprintf(path, sizeof(path), "%s/%s", dev, n->name);
 	if (mknodat(root, path, S_IFCHR | 0666, want) == 0) {
 		if (fchmodat(root, path, 0666, 0) < 0)
 			return err_sys(e, "mode of %s", n->name);
@@ -90,19 +91,31 @@ static int make_node(int root, const struct node *n, struct err *e)
 	return 0;
 }
 
-static int make_dev(int root, struct err *e)
+static int make_dev(int root, const char *dev, struct err *e)
 {
 	char path[16];
 
 	for (unsigned i = 0; i < ARRAY_LEN(nodes); i++)
-		if (make_node(root, &nodes[i], e) < 0)
+		if (make_node(root, dev, &nodes[i], e) < 0)
 			return -1;
 	for (unsigned i = 0; i < ARRAY_LEN(links); i++) {
-		snprintf(path, sizeof(path), "d/%s", links[i].name);
+		snprintf(path, sizeof(path), "%s/%s", dev, links[i].name);
 		if (symlinkat(links[i].target, root, path) < 0)
 			return err_sys(e, "link /dev/%s", links[i].name);
 	}
 	return 0;
+}
+
+/* The /dev of outer boxes with QEMU: /dev/kvm in addition, where the host has one. */
+static int make_engine_dev(int root, struct err *e)
+{
+	struct stat st;
+	int has_kvm = stat("/dev/kvm", &st) == 0 && S_ISCHR(st.st_mode) &&
+		      st.st_rdev == makedev(kvm.major, kvm.minor);
+
+	if (make_dev(root, "v", e) < 0)
+		return -1;
+	return has_kvm ? make_node(root, "v", &kvm, e) : 0;
 }
 
 /* Java, Go and glibc read the number of processors here and need nothing else of /sys. */
@@ -185,7 +198,7 @@ int keeper_root_begin(const char *at, int rootless, int *out_root, struct err *e
 	root = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return err_sys(e, "open the keeper root");
-	if (make_dirs(root, e) < 0 || make_dev(root, e) < 0 || make_sys(root, e) < 0)
+	if (make_dirs(root, e) < 0 || make_dev(root, "d", e) < 0 || make_sys(root, e) < 0)
 		return -1;
 	/* File systems that the host has mounted below /usr do not belong to boxes; but without
 	 * root those mounts cannot be removed. */
@@ -194,6 +207,9 @@ int keeper_root_begin(const char *at, int rootless, int *out_root, struct err *e
 	    bind_onto(root, "s", "s", 0, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
 		return -1;
 	if (rootless ? show_proc(root, e) < 0 : show_dpkg(root, e) < 0)
+		return -1;
+	if (!rootless && (make_engine_dev(root, e) < 0 ||
+			  bind_onto(root, "v", "v", MS_REC, MOUNT_ATTR_NOEXEC, e) < 0))
 		return -1;
 	*out_root = steal_fd(&root);
 	return 0;

@@ -336,7 +336,7 @@ static const struct launch_step {
 	{ ROW("root filesystem", "template below, the box's disk above", BOXES), mnt_root, 0 },
 	{ ROW("volumes", "named disks, nosuid,nodev, owners shifted, where they were asked for; a tmpfs for secrets", BOXES), mnt_volumes, 0 },
 	{ ROW("programs", "the host's /usr, read-only, in a template build an overlay of it; none in a root of an image", BOXES), mnt_usr, 0 },
-	{ ROW("devices", "six nodes, own terminals, own shared memory", NOT_GVISOR), mnt_dev, 0 },
+	{ ROW("devices", "six nodes, own terminals, own shared memory; for QEMU /dev/kvm, too", NOT_GVISOR), mnt_dev, 0 },
 	{ ROW("no sysfs", "processor counts instead of the kernel's object tree", NOT_GVISOR), mnt_sys, 0 },
 	{ ROW("engine files", "mux, init and the configuration of runsc, read-only", JAIL_GVISOR), mnt_gvisor_files, 0 },
 	{ ROW("engine root", "the root of the box becomes /box; around it the host's /usr, six nodes, two folders in memory", JAIL_GVISOR), mnt_gvisor_root, 0 },

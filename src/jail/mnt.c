@@ -430,7 +430,9 @@ static int mount_shm(struct err *e)
 
 int mnt_dev(struct launch_ctx *b, struct err *e)
 {
-	return mnt_attach_clone(b, "/d", "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1
+	const char *from = b->sp->engine && b->sp->engine->tier == JAIL_MICROVM ? "/v" : "/d";
+
+	return mnt_attach_clone(b, from, "dev", e) < 0 || mount_pts(e) < 0 || mount_shm(e) < 0 ? -1
 											       : 0;
 }
 

@@ -6,6 +6,7 @@
  *   /u        the host's /usr, read-only
  *   /q        the host's /var/lib/dpkg, read-only; missing without dpkg
  *   /d        /dev of every box: six nodes and some links, read-only
+ *   /v        the same for outer boxes with QEMU, with /dev/kvm
  *   /s        what must look like /sys, and an empty folder for masks, read-only
  *   /t        skeleton of a box's root: /etc, /home/user, links into /usr
  *   /i        skeleton that lies above the root of an image: mount points, /opt/atoll

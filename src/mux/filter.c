@@ -54,15 +54,103 @@ static const struct sock_filter filter_code[] = {
 	STOP,
 };
 
-int filter_load(void)
+#define REFUSE BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+
+/* From traces of QEMU 7.2: dynamic linker, boot, restore, programs in the guest; ioctl is KVM. A call
+ * that is not in the list returns EPERM, or ENOSYS if QEMU knows another way. */
+static const struct sock_filter filter_vm_code[] = {
+	FIELD(arch),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0),
+	STOP,
+	FIELD(nr),
+	ALLOW(ioctl),
+	ALLOW(futex),
+	ALLOW(ppoll),
+	ALLOW(read),
+	ALLOW(write),
+	ALLOW(recvmsg),
+	ALLOW(sendmsg),
+	ALLOW(preadv),
+	ALLOW(pwritev),
+	ALLOW(readv),
+	ALLOW(mmap),
+	ALLOW(munmap),
+	ALLOW(mprotect),
+	ALLOW(madvise),
+	ALLOW(mremap),
+	ALLOW(brk),
+	ALLOW(clock_gettime),
+	ALLOW(clock_nanosleep),
+	ALLOW(rt_sigprocmask),
+	ALLOW(rt_sigaction),
+	ALLOW(rt_sigreturn),
+	ALLOW(rt_sigtimedwait),
+	ALLOW(gettid),
+	ALLOW(tgkill),
+	ALLOW(eventfd2),
+	ALLOW(signalfd4),
+	ALLOW(close),
+	ALLOW(fcntl),
+	ALLOW(lseek),
+	ALLOW(pread64),
+	ALLOW(openat),
+	ALLOW(newfstatat),
+	ALLOW(fstat),
+	ALLOW(faccessat),
+	ALLOW(readlinkat),
+	ALLOW(getdents64),
+	ALLOW(statfs),
+	ALLOW(fstatfs),
+	ALLOW(fadvise64),
+	ALLOW(memfd_create),
+	ALLOW(getsockopt),
+	ALLOW(setsockopt),
+	ALLOW(getsockname),
+	ALLOW(getpeername),
+	ALLOW(set_tid_address),
+	ALLOW(set_robust_list),
+	ALLOW(rseq),
+	ALLOW(prlimit64),
+	ALLOW(getrandom),
+	ALLOW(sysinfo),
+	ALLOW(sched_getaffinity),
+	ALLOW(prctl),
+	ALLOW(seccomp),
+	ALLOW(clone),
+	ALLOW(execve),
+	ALLOW(exit),
+	ALLOW(exit_group),
+#ifdef __x86_64__
+	ALLOW(poll),
+	ALLOW(access),
+	ALLOW(readlink),
+	ALLOW(arch_prctl),
+#endif
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone3, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+	REFUSE,
+};
+
+static int filter_apply(const struct sock_filter *code, unsigned len)
 {
 	const struct {
 		unsigned short len;
 		const struct sock_filter *code;
-	} prog = { ARRAY_LEN(filter_code), filter_code };
+	} prog = { (unsigned short)len, code };
 	long err = sys_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 
 	if (err >= 0)
 		err = SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
 	return (int)err;
+}
+
+int filter_load(void)
+{
+	return filter_apply(filter_code, ARRAY_LEN(filter_code));
+}
+
+int filter_load_vm(void)
+{
+	return filter_apply(filter_vm_code, ARRAY_LEN(filter_vm_code));
 }

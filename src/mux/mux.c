@@ -191,6 +191,8 @@ static _Noreturn void mux_exec_engine(int channel, char **argv)
 	if (sys_dup3(channel, 0, 0) < 0 || sys_close_range(KEEPER_FD, IMAGE_FD) < 0)
 		sys_exit(BAD_START);
 	sys_sigmask(0);
+	if (!text_compare(argv[0], MUX_VM) && (filter_load_vm() < 0 || !*++argv))
+		sys_exit(BAD_START);
 	sys_execve(argv[0], argv, env);
 	sys_exit(127);
 }

@@ -127,6 +127,8 @@ void qemu_command(const char *engine, const char *platform, unsigned vcpus, unsi
 	struct qemu_builder b = { .to = out };
 	int kvm = strcmp(platform, "kvm") == 0;
 
+	if (how != QEMU_TEMPLATE)
+		qemu_arg(&b, "@vm"); /* mux then loads its list of system calls for QEMU (mux.h) */
 	qemu_arg(&b, engine);
 	qemu_args(&b, first, ARRAY_LEN(first));
 	qemu_argf(&b, "%u", vcpus);
@@ -216,7 +218,7 @@ static int qemu_probe_file(const char *path, struct wire_tier_facts *out, struct
 	return vm_hash(fd, 0, out->sha256, e);
 }
 
-static int qemu_check_hash(int dir, const char *name, int pages, const char *want, struct err *e)
+static int qemu_check_hash(int dir, const char *name, const char *want, struct err *e)
 {
 	char path[64], seen[VM_HEX];
 	auto_fd int fd = -1;
@@ -225,7 +227,7 @@ static int qemu_check_hash(int dir, const char *name, int pages, const char *wan
 	fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, "open %s; repeat: atoll tier prepare microvm", path);
-	if (vm_hash(fd, pages, seen, e) < 0)
+	if (vm_hash(fd, 0, seen, e) < 0)
 		return err_in(e, "%s", path);
 	if (strcmp(seen, want) != 0)
 		return err_set(
@@ -253,30 +255,63 @@ static int qemu_check_usr(int dir, const struct vm_manifest *m, struct err *e)
 	return image_check(head, (size_t)n, (uint64_t)st.st_size, e);
 }
 
+/* Its contents are compared when it is loaded (qemu_box.c): some hundred megabytes take seconds. */
+static int qemu_check_size(int dir, const char *name, uint64_t want, struct err *e)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "microvm/%s", name);
+	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(e, "open %s; repeat: atoll tier prepare microvm", path);
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != want)
+		return err_set(e, ERR_INVALID,
+			       "%s has %lld bytes, not %llu; repeat: atoll tier prepare microvm",
+			       path, (long long)st.st_size, (unsigned long long)want);
+	return 0;
+}
+
 /* Every file that a guest starts from. */
 static int qemu_check_files(int dir, const struct vm_manifest *m, struct err *e)
 {
 	char name[24];
 
-	if (qemu_check_hash(dir, "kernel", 0, m->kernel, e) < 0 ||
-	    qemu_check_hash(dir, "initrd", 0, m->initrd, e) < 0 || qemu_check_usr(dir, m, e) < 0)
+	if (qemu_check_hash(dir, "kernel", m->kernel, e) < 0 ||
+	    qemu_check_hash(dir, "initrd", m->initrd, e) < 0 || qemu_check_usr(dir, m, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < m->nclasses; i++) {
 		snprintf(name, sizeof(name), "ram-%u", m->classes[i].mib);
-		if (qemu_check_hash(dir, name, 1, m->classes[i].ram, e) < 0)
+		if (qemu_check_size(dir, name, (uint64_t)(m->classes[i].mib + VM_SPARE_MIB) << 20,
+				    e) < 0)
 			return -1;
 		snprintf(name, sizeof(name), "state-%u", m->classes[i].mib);
-		if (qemu_check_hash(dir, name, 0, m->classes[i].state, e) < 0)
+		if (qemu_check_hash(dir, name, m->classes[i].state, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
+/* What was prepared for something that has changed since; NULL: all is the same. */
+static const char *qemu_changed(const struct tier_host *h, const struct vm_manifest *m,
+				const struct wire_tier_facts *f, struct err *e)
+{
+	char init[VM_HEX], mux[VM_HEX], key[VM_HEX];
+
+	if (strcmp(m->engine, f->sha256) != 0)
+		return "QEMU";
+	if (image_usr_key(key, e) < 0 || strcmp(m->usr_key, key) != 0)
+		return "the list of installed packages";
+	if (vm_hash(h->init_exe, 0, init, e) < 0 || vm_hash(h->mux_exe, 0, mux, e) < 0 ||
+	    strcmp(m->init, init) != 0 || strcmp(m->mux, mux) != 0)
+		return "Atoll";
+	return NULL;
+}
+
 int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tier_facts *out,
 		    struct err *e)
 {
+	const char *changed;
 	struct vm_manifest m;
-	char key[VM_HEX];
 
 	if (h->rootless)
 		return err_set(e, ERR_DENIED, "needs a daemon that was started by root");
@@ -285,14 +320,15 @@ int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tie
 	/* Known before the preparation: whether it could be more than emulated. */
 	snprintf(out->platform, sizeof(out->platform), "%s", qemu_has_kvm() ? "kvm" : "tcg");
 	out->state = WIRE_TIER_UNPREPARED;
-	if (vm_manifest_read(h->dir, &m, e) < 0 || image_usr_key(key, e) < 0) {
+	if (vm_manifest_read(h->dir, &m, e) < 0) {
 		snprintf(out->reason, sizeof(out->reason), "%s", e->msg);
 		return e->kind == ERR_NOT_FOUND ? 0 : -1;
 	}
-	if (strcmp(m.engine, out->sha256) != 0 || strcmp(m.usr_key, key) != 0) {
+	changed = qemu_changed(h, &m, out, e);
+	if (changed) {
 		snprintf(out->reason, sizeof(out->reason),
 			 "%s has changed since the preparation; repeat: atoll tier prepare microvm",
-			 strcmp(m.usr_key, key) != 0 ? "the list of installed packages" : path);
+			 changed);
 		return 0;
 	}
 	if (!strcmp(m.platform, "kvm") && !qemu_has_kvm())

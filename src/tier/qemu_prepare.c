@@ -118,6 +118,9 @@ static int prepare_kernel(struct prepare *p, struct err *e)
 			"no kernel for guests; install one: apt install linux-image-cloud-amd64, or "
 			"unpack its package: dpkg -x FILE.deb %s",
 			unpacked);
+	if (vm_hash(p->h->init_exe, 0, p->m.init, e) < 0 ||
+	    vm_hash(p->h->mux_exe, 0, p->m.mux, e) < 0)
+		return -1;
 	if (prepare_read_kernel(&k, &kernel, e) < 0 || kernel_read_modules(&k, &modules, e) < 0)
 		return -1;
 	done = image_initramfs(p->h->mux_exe, p->h->init_exe, p->h->skeleton, &modules, &initrd, e);

@@ -32,6 +32,10 @@ static char *manifest_hash_place(struct vm_manifest *m, const char *name)
 
 	if (!strcmp(name, "engine"))
 		return m->engine;
+	if (!strcmp(name, "init"))
+		return m->init;
+	if (!strcmp(name, "mux"))
+		return m->mux;
 	if (!strcmp(name, "kernel"))
 		return m->kernel;
 	if (!strcmp(name, "initrd"))
@@ -85,8 +89,8 @@ static int manifest_is_complete(const struct vm_manifest *m)
 	for (unsigned i = 0; i < m->nclasses; i++)
 		if (!m->classes[i].ram[0] || !m->classes[i].state[0] || !m->classes[i].mib)
 			return 0;
-	return m->engine[0] && m->platform[0] && m->vcpus && m->release[0] && m->kernel[0] &&
-	       m->initrd[0] && m->usr_key[0] && m->usr_bytes;
+	return m->engine[0] && m->platform[0] && m->vcpus && m->release[0] && m->init[0] &&
+	       m->mux[0] && m->kernel[0] && m->initrd[0] && m->usr_key[0] && m->usr_bytes;
 }
 
 #define AGAIN "; repeat: atoll tier prepare microvm"
@@ -127,8 +131,9 @@ void vm_manifest_print(const struct vm_manifest *m, struct buf *out)
 {
 	buf_printf(out, FORMAT "engine %s\nplatform %s\nvcpus %u\nrelease %s\n", m->engine,
 		   m->platform, m->vcpus, m->release);
-	buf_printf(out, "kernel %s\ninitrd %s\nusr-key %s\nusr-bytes %llu\n", m->kernel, m->initrd,
-		   m->usr_key, (unsigned long long)m->usr_bytes);
+	buf_printf(out, "init %s\nmux %s\nkernel %s\ninitrd %s\nusr-key %s\nusr-bytes %llu\n",
+		   m->init, m->mux, m->kernel, m->initrd, m->usr_key,
+		   (unsigned long long)m->usr_bytes);
 	for (unsigned i = 0; i < m->nclasses; i++)
 		buf_printf(out, "ram-%u %s\nstate-%u %s\n", m->classes[i].mib, m->classes[i].ram,
 			   m->classes[i].mib, m->classes[i].state);

@@ -19,6 +19,7 @@ struct vm_manifest {
 	char platform[8];    /* "kvm" or "tcg": with which the templates were made */
 	unsigned vcpus;
 	char release[KERNEL_RELEASE];
+	char init[VM_HEX], mux[VM_HEX]; /* the programs of Atoll in the guest */
 	char kernel[VM_HEX], initrd[VM_HEX];
 	char usr_key[VM_HEX]; /* image_usr_key() at that time */
 	uint64_t usr_bytes;

@@ -270,8 +270,9 @@ TEST(an_image_is_packed_without_the_files_of_root_and_a_truncated_one_is_found)
 
 #define H "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 static const char good[] =
-	"atoll-microvm 1\nengine " H "\nplatform tcg\nvcpus 1\nrelease 6.1\nkernel " H "\ninitrd " H
-	"\nusr-key " H "\nusr-bytes 4096\nram-256 " H "\nstate-256 " H "\n";
+	"atoll-microvm 1\nengine " H "\nplatform tcg\nvcpus 1\nrelease 6.1\ninit " H "\nmux " H
+	"\nkernel " H "\ninitrd " H "\nusr-key " H "\nusr-bytes 4096\nram-256 " H "\nstate-256 " H
+	"\n";
 static const char end[] = "classes 1\n";
 
 TEST(a_list_of_files_is_read_as_it_was_written)
@@ -445,4 +446,114 @@ TEST(a_clone_never_shares_its_memory_with_the_template)
 	CHECK(!has_arg(&c, "-incoming") && has_arg(&c, "-initrd"));
 	qemu_command("/q", "tcg", 1, 4160, QEMU_COLD, &c);
 	CHECK(has_arg(&c, "memory-backend-ram,id=ram,size=4160M"));
+}
+
+/* ---- one launch ---- */
+
+static void hash_of(const char *name, int pages, char out[VM_HEX])
+{
+	char path[160];
+	struct err e;
+
+	snprintf(path, sizeof(path), "%s/microvm/%s", folder, name);
+
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && vm_hash(fd, pages, out, &e) == 0);
+}
+
+/* A prepared folder; templates with the same memory are loaded once. */
+static void write_prepared(const char *memory)
+{
+	struct vm_manifest m = {
+		.platform = "tcg", .vcpus = 1, .release = "6.1", .usr_bytes = 9, .nclasses = 1
+	};
+	auto_buf struct buf text = { 0 };
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/microvm", folder);
+	CHECK_INT(mkdir(path, 0700), 0);
+	memset(m.engine, 'e', VM_HEX - 1);
+	for (unsigned i = 0; i < VM_HEX - 1; i++)
+		m.init[i] = m.mux[i] = m.usr_key[i] = 'a';
+	write_text("microvm/kernel", "kernel", 6, 0444);
+	write_text("microvm/initrd", "initrd", 6, 0444);
+	write_text("microvm/usr.erofs", "erofs", 5, 0400);
+	write_text("microvm/ram-256", memory, strlen(memory), 0400);
+	write_text("microvm/state-256", "state", 5, 0400);
+	m.classes[0].mib = 256;
+	snprintf(path, sizeof(path), "%s/microvm/ram-256", folder);
+	CHECK_INT(truncate(path, 8192), 0);
+	hash_of("kernel", 0, m.kernel);
+	hash_of("initrd", 0, m.initrd);
+	hash_of("ram-256", 1, m.classes[0].ram);
+	hash_of("state-256", 0, m.classes[0].state);
+	vm_manifest_print(&m, &text);
+	write_text("microvm/manifest", text.p, text.len, 0400);
+}
+
+static int launch(uint64_t mem_bytes, struct jail_engine *out, struct err *e)
+{
+	struct tier_host h = { .dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	struct wire_tier_facts f = { .engine = "/usr/bin/qemu" };
+	struct wire_box about = { .limits = { .mem_bytes = mem_bytes } };
+	struct spec sp = { .disk_bytes = 1 << 20, .disk_files = 100 };
+	int done;
+
+	memset(f.sha256, 'e', VM_HEX - 1);
+	*out = (struct jail_engine){ .tier = JAIL_MICROVM };
+	done = qemu_outer_box(&h, &f, &about, &sp, out, e);
+	close(h.dir);
+	return done;
+}
+
+TEST(a_box_of_a_class_continues_the_template_and_a_larger_one_boots)
+{
+	struct jail_engine engine;
+	struct err e = { 0 };
+	char bytes[64];
+
+	new_folder();
+	write_prepared("memory of a template");
+	if (launch(64 << 20, &engine, &e) < 0)
+		CHECK_STR(e.msg, "");
+	CHECK_INT(engine.nfds, QEMU_FD_END - JAIL_ENGINE_FD);
+	for (unsigned i = 0; i < engine.nfds; i++)
+		CHECK(fcntl(engine.fds[i], F_GETFD) >= 0);
+	/* No box can change the memory that others start from. */
+	CHECK_INT(pwrite(engine.fds[QEMU_FD_INITRD - JAIL_ENGINE_FD], "x", 1, 0), -1);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   engine.fds[QEMU_FD_INITRD - JAIL_ENGINE_FD], 0) == MAP_FAILED);
+	CHECK_INT(read(engine.fds[QEMU_FD_STATE - JAIL_ENGINE_FD], bytes, sizeof(bytes)), 5);
+	CHECK_INT(read(engine.fds[QEMU_FD_READY - JAIL_ENGINE_FD], bytes, sizeof(bytes)), 40);
+	qemu_release(&engine);
+	CHECK_INT(launch(UINT64_C(4) << 30, &engine, &e), 0);
+	CHECK_INT(engine.nfds, QEMU_FD_STATE - JAIL_ENGINE_FD);
+	qemu_release(&engine);
+	qemu_release(&engine); /* twice is fine */
+	remove_folder();
+}
+
+TEST(no_box_starts_from_a_template_with_one_changed_byte)
+{
+	static const char *const names[] = { "ram-256", "state-256" };
+	struct jail_engine engine;
+	struct err e;
+	char path[160];
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		new_folder();
+		write_prepared(i == 0 ? "memory of another template"
+				      : "memory of a third template");
+		snprintf(path, sizeof(path), "%s/microvm/%s", folder, names[i]);
+
+		auto_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+
+		CHECK_INT(pwrite(fd, "x", 1, 2), 1);
+		CHECK_INT(launch(64 << 20, &engine, &e), -1);
+		CHECK(strstr(e.msg, names[i]) &&
+		      strstr(e.msg, "has changed since it was prepared"));
+		qemu_release(&engine);
+		remove_folder();
+	}
 }
