@@ -8,6 +8,7 @@ import encodings.ascii
 import encodings.latin_1
 import encodings.utf_8
 import functools
+import gc
 import io
 import linecache
 import re
@@ -15,6 +16,25 @@ import traceback
 import types
 
 _FOLDER = '/usr/local/lib'
+
+
+def _warm_up():
+    """What every program needs once: tables of the compiler, of encodings, of exceptions."""
+    exec(compile('import os\n\ndef f(x=1):\n    return [n for n in range(x)]\n\nclass A:\n    pass\n\ntry:\n    f()\n    1 / 0\n'
+                 'except ZeroDivisionError as e:\n    text = f"{e!r}"\nprint(end="")\n', '<warm-up>', 'exec'), {'__name__': 'warm'})
+    os.environ.clear()
+    os.environ.update([('HOME', '/home/user')])
+    with open(_FOLDER + '/python3.11/os.py', 'rb') as f:
+        f.read()
+    try:
+        os.chdir('/home/user')
+    except OSError:
+        pass
+    os.chdir('/')
+    'x\0y\0\0'.encode().decode(errors='surrogateescape').split('\0')
+    sys.stdout.reconfigure(line_buffering=True)
+    gc.collect()
+    gc.freeze()  # collections leave out what exists now
 
 
 def _start_texts():
@@ -74,7 +94,6 @@ def _run():
         os.chdir(folder)
     except OSError:
         pass
-    sys.stdout.reconfigure(line_buffering=True)
     code, name = _program(arguments[1:])
     main = types.ModuleType('__main__')
     main.__builtins__ = __builtins__
@@ -92,4 +111,5 @@ def _run():
     _end(0)
 
 
+_warm_up()
 _run()

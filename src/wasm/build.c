@@ -364,8 +364,7 @@ static int build_save(const struct build *b, struct err *e)
 {
 	auto_free char *exe = buf_text("%s/atoll-wasm", b->place),
 		       *fresh = buf_text("%s/image.new", b->place),
-		       *image = buf_text("%s/image", b->place),
-		       *data = buf_text("%s/data", b->place);
+		       *image = buf_text("%s/image", b->place);
 	const char *argv[16] = { "env", "-i", "PYTHONHASHSEED=0", exe, "--save", fresh };
 	pid_t pid;
 
@@ -378,7 +377,6 @@ static int build_save(const struct build *b, struct err *e)
 		return -1;
 	if (rename(fresh, image) < 0)
 		return err_set(e, ERR_INVALID, "the module ended before its state could be saved");
-	unlink(data);
 	return 0;
 }
 
@@ -428,12 +426,24 @@ static int build_name(const struct build *b, const char *into, struct err *e)
 	return 0;
 }
 
-static bool build_is_done(const struct build *b)
+static bool build_is_compiled(const struct build *b)
 {
-	auto_free char *image = buf_text("%s/%s", b->place, b->m->init ? "image" : "data"),
+	auto_free char *data = buf_text("%s/data", b->place),
 		       *exe = buf_text("%s/atoll-wasm", b->place);
 
-	return access(image, R_OK) == 0 && access(exe, X_OK) == 0;
+	return access(data, R_OK) == 0 && access(exe, X_OK) == 0;
+}
+
+static int build_all(struct build *b, struct err *e)
+{
+	int rc = 0;
+
+	build_remove(b->work);
+	if (build_folder(b->work, e) < 0 || build_translate(b, e) < 0 || build_compile(b, e) < 0 ||
+	    build_root(b, e) < 0 || build_install(b, e) < 0)
+		rc = -1;
+	build_remove(b->work);
+	return rc;
 }
 
 int wasm_build(const struct wasm_module *m, const char *into, char *out, size_t out_size,
@@ -450,15 +460,8 @@ int wasm_build(const struct wasm_module *m, const char *into, char *out, size_t 
 	b.place = buf_text("%s/%s", into, b.sha256);
 	b.work = buf_text("%s/new.%.16s", into, b.sha256);
 	snprintf(out, out_size, "%s/atoll-wasm", b.place);
-	rc = 0;
-	if (m->force || !build_is_done(&b)) {
-		build_remove(b.work);
-		rc = build_folder(b.work, e);
-		if (rc == 0 && (build_translate(&b, e) < 0 || build_compile(&b, e) < 0 ||
-				build_root(&b, e) < 0 || build_install(&b, e) < 0))
-			rc = -1;
-		build_remove(b.work);
-	}
+	/* The state is saved again even if nothing is compiled: it depends on this version of Atoll, too. */
+	rc = m->force || !build_is_compiled(&b) ? build_all(&b, e) : build_save(&b, e);
 	if (rc == 0)
 		rc = build_name(&b, into, e);
 	free(b.place);

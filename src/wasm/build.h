@@ -2,7 +2,8 @@
  * Owns: the folder of compiled modules, one folder for each, named by the SHA-256 of the module:
  *
  *   INTO/SHA256/atoll-wasm  the module and its host (host.h), static
- *   INTO/SHA256/image       the state after initialisation, or data: the initial memory
+ *   INTO/SHA256/data        the initial memory
+ *   INTO/SHA256/image       the state after initialisation, if the module has one
  *   INTO/SHA256/root        read-only files of the module
  *   INTO/NAME               a link to the executable; written last */
 #pragma once

@@ -313,3 +313,11 @@ TEST(the_filter_leaves_few_calls)
 	status = status_of(make_executable);
 	CHECK_INT(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, 1);
 }
+
+TEST(nothing_is_left)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", top);
+	CHECK_INT(system(command), 0);
+}

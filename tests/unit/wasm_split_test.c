@@ -156,3 +156,11 @@ TEST(imports_that_the_host_lacks_get_an_answer_or_are_rejected)
 	CHECK(strstr(e.msg, "'env' 'system'") != NULL);
 	CHECK(wasm_stubs("/* import: 'wasi_snapshot_preview1' 'fd_write", &e) == NULL);
 }
+
+TEST(nothing_is_left)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	CHECK_INT(system(command), 0);
+}
