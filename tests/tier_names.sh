@@ -11,7 +11,7 @@ cd "${1:-$(dirname "$0")/..}"
 # The tiers, their proofs, the channel, modules; the wire; the launch table.
 allowed='src/tier/ src/prove/ src/mux/ src/wasm/ src/wire/ src/jail/'
 # The choice of a tier, the settings, the record and the cause of an end, commands about tiers.
-allowed="$allowed src/fleet/isolation src/daemon/config_table.c src/record/ src/daemon/tier_ src/daemon/prove src/daemon/policy.c"
+allowed="$allowed src/fleet/isolation src/daemon/config_table.c src/record/ src/daemon/tier_ src/daemon/prove src/daemon/prepare src/daemon/policy.c"
 # Whether a box has an engine, which explains its end; boxes of the keeper; test builds.
 allowed="$allowed src/fleet/box_end.c src/fleet/exec_end.c src/batch/job.c src/cli/local_run.c src/keeper/ src/client/keeper_sync.c"
 
