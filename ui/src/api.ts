@@ -4,15 +4,18 @@ import { compareClock } from './clock'
 import { t } from './texts'
 
 export interface Limits { mem: number, disk: number, files: number, cpu_milli: number, pids: number, cpu_ms: number | null, wall_ms?: number }
+/** How a box is isolated: what was requested, what it got and why. */
+export interface Isolation { tier: string, rank: number, engine: string | null, version: string | null, platform: string | null, emulated: boolean, evidence: string | null }
+export interface Tier extends Isolation { offered: boolean, reason: string | null }
 export interface Box {
-	id: string, name: string, state: string, template: string, created: string, ends: string | null, limits: Limits,
+	id: string, name: string, tier: string, isolation?: Isolation, state: string, template: string, created: string, ends: string | null, limits: Limits,
 	lifetime_from: string, lifetime_ms: number | null, running: number, kept_until: string | null, metadata: Record<string, string>, cause?: string, ended?: string, network?: { allow: string[] }
 }
 export interface RunRecord {
 	id: string, box: string, template?: string, command: string[], started: string, ended: string | null, cause: string | null,
 	summary: string | null, hint: string | null, status: number | null, exit_code: number | null, signal: string | number | null,
 	cpu_s: number | null, mem_peak: number | null, processes: number | null, stdout_bytes: number, stderr_bytes: number,
-	truncated: boolean, limits?: Limits, layers?: string[], language?: string, step?: string, state: string,
+	truncated: boolean, limits?: Limits, tier?: string, isolation?: Isolation, layers?: string[], language?: string, step?: string, state: string,
 	error?: { type: string | null, message: string | null, file: string | null, line: number | null } | null,
 	errors?: { file: string | null, line: number | null, column: number | null, severity: string, message: string }[] | null,
 	timings?: { create_us?: number, run_us?: number }

@@ -76,6 +76,7 @@ export const t = {
 	code: { title: 'Show as code', key: 'Replace $ATOLL_KEY, or set it: atoll key new NAME', cli: 'atoll', curl: 'curl', js: 'JavaScript', python: 'Python' },
 	boxes: {
 		title: 'Boxes', table: 'Table of boxes', new: 'New box', creating: 'Creating…',
+		tier: 'Isolation tier', tierOfBox: 'Isolation tier of the new box', tierAuto: 'Isolation: auto', emulated: 'emulated',
 		empty: 'No boxes yet. Runs leave nothing behind unless the box is kept.', emptyCli: 'atoll new demo',
 		filter: 'Filter boxes', filterNone: 'No box matches this filter.',
 		count: (shown: number, all: number) => shown === all ? `${all}` : `${shown} of ${all}`,

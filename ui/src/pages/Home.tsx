@@ -13,6 +13,7 @@ import * as session from '../session'
 import { act, boxes, deleteBox, figures, newBox, runs, shownBoxes, titleOf, watch } from '../store'
 import { generation } from '../socket'
 import { templates } from '../templates'
+import { TierBadge, tiers } from '../parts/tier'
 import { t } from '../texts'
 import { QuickRun } from './QuickRun'
 
@@ -20,7 +21,7 @@ function BoxRow({ b }: { b: Box }) {
 	const f = figures.value.get(b.id), running = b.state === 'running', cpu = f?.cpu[f.cpu.length - 1] ?? 0
 	const ends = b.state === 'stopped' ? b.kept_until : b.ends
 	return <tr>
-		<td class="name"><a href={`/b/${b.id}`}>{titleOf(b)}</a>{b.name && <span class="id">{b.id}</span>}</td>
+		<td class="name"><a href={`/b/${b.id}`}>{titleOf(b)}</a>{b.name && <span class="id">{b.id}</span>}<TierBadge of={b} brief /></td>
 		<td><span class={`badge ${b.state}`}><span class="dot" aria-hidden="true" />{t.boxes.states[b.state] ?? b.state}</span></td>
 		<td class="figure">{running && f ? <><Spark values={f.cpu} label={`${t.boxes.cpu} ${Math.round(cpu * 100)} %`} /><span class="n">{Math.round(cpu * 100)} %</span></> : <span class="dim">–</span>}</td>
 		<td class="figure">{running && f ? <><meter min={0} max={b.limits.mem} value={f.mem} high={b.limits.mem * 0.85} aria-label={t.boxes.memory} /><span class="n">{bytes(f.mem)}</span></> : <span class="dim">–</span>}</td>
@@ -38,9 +39,10 @@ function BoxRow({ b }: { b: Box }) {
 const SHOWN_FIRST = 50
 
 function Boxes() {
-	const words = useSignal(''), busy = useSignal(false), most = useSignal(SHOWN_FIRST), template = useSignal('')
+	const words = useSignal(''), busy = useSignal(false), most = useSignal(SHOWN_FIRST), template = useSignal(''), tier = useSignal('')
 	const ready = (templates.value.value ?? []).filter((x) => x.built && x.name !== 'base')
-	useEffect(() => void templates.load(), [generation.value])
+	const offered = (tiers.value.value ?? []).filter((x) => x.offered)
+	useEffect(() => { void templates.load(); void tiers.load() }, [generation.value])
 	const found = useComputed(() => {
 		const parts = words.value.toLowerCase().split(/\s+/).filter(Boolean)
 		return shownBoxes.value.filter((b) => parts.every((p) => `${b.name} ${b.id} ${b.state}`.toLowerCase().includes(p)))
@@ -50,7 +52,7 @@ function Boxes() {
 	useEffect(() => () => watch([]), [])
 	const make = async () => {
 		busy.value = true
-		try { go(`/b/${(await newBox(template.value ? { template: template.value } : {})).id}`) } catch (e) { failed(e) }
+		try { go(`/b/${(await newBox({ ...(template.value && { template: template.value }), ...(tier.value && { isolation: tier.value }) })).id}`) } catch (e) { failed(e) }
 		busy.value = false
 	}
 	const all = shownBoxes.value.length
@@ -62,6 +64,8 @@ function Boxes() {
 			<span class="push" />
 			{ready.length > 0 && session.mayEdit.value && <select class="template" aria-label={t.templates.ofBox} value={template.value} onChange={(e) => { template.value = e.currentTarget.value }}>
 				<option value="">base</option>{ready.map((x) => <option value={x.name} key={x.id}>{x.name}</option>)}</select>}
+			{offered.length > 1 && session.mayEdit.value && <select class="template" aria-label={t.boxes.tierOfBox} value={tier.value} onChange={(e) => { tier.value = e.currentTarget.value }}>
+				<option value="">{t.boxes.tierAuto}</option>{offered.map((x) => <option value={x.tier} key={x.tier}>{x.tier}</option>)}</select>}
 			<button class="small" onClick={() => void make()} disabled={busy.value || !session.mayEdit.value}><Icon name="plus" size={14} /><span>{busy.value ? t.boxes.creating : t.boxes.new}</span></button>
 		</header>
 		<View of={boxes} title={t.boxes.error}>{() => all === 0 ? <Empty text={t.boxes.empty} cli={t.boxes.emptyCli} /> :

@@ -16,6 +16,7 @@ import { go, query } from '../router'
 import * as session from '../session'
 import { generation } from '../socket'
 import { runs } from '../store'
+import { TierBadge } from '../parts/tier'
 import { t } from '../texts'
 
 function List() {
@@ -103,7 +104,7 @@ function One({ id }: { id: string }) {
 				{shown && <div class="pad part"><h2>{t.runs.output}</h2>{shown.stdout ? <pre class="text" tabIndex={0} role="group" aria-label="stdout">{shown.stdout}</pre> : null}{shown.stderr ? <pre class="text bad" tabIndex={0} role="group" aria-label="stderr">{shown.stderr}</pre> : null}{!shown.stdout && !shown.stderr && <p class="dim">{t.output.noOutput}</p>}</div>}
 				{r.errors && r.errors.length > 0 && <><h2>{t.runs.errors}</h2><ul class="plain-list pad">{r.errors.slice(0, 50).map((e, i) => <li key={i}><code>{e.file}{e.line ? `:${e.line}` : ''}</code> {e.severity}: {e.message}</li>)}</ul></>}
 				{r.evidence && <><h2>{t.runs.evidence}</h2><dl class="facts small-facts">{Object.entries(r.evidence).filter(([, v]) => v !== null).map(([k, v]) => <div key={k}><dt>{k.replaceAll('_', ' ')}</dt><dd>{k.startsWith('disk_') ? bytes(Number(v)) : String(v)}</dd></div>)}</dl></>}
-				{r.layers && <><h2>{t.runs.layers}</h2><p class="tags">{r.layers.map((y) => <span class="tag" key={y}>{y}</span>)}</p></>}</>}
+				{r.layers && <><h2>{t.runs.layers}</h2><p class="tags"><TierBadge of={r} />{r.layers.map((y) => <span class="tag" key={y}>{y}</span>)}</p></>}</>}
 			<footer class="row"><button class="primary" disabled={busy.value || !session.mayEdit.value} onClick={() => void replay()}><Icon name="rotate-ccw" size={14} /><span>{busy.value ? t.pipelines.replaying : t.runs.replay}</span></button>
 				{recent.length > 0 && <select aria-label={t.runs.compare} value={withId} onChange={(e) => go(`/runs/${id}${e.currentTarget.value ? `?with=${e.currentTarget.value}` : ''}`, true)}><option value="">{t.runs.compare}…</option>{withId && !recent.some((y) => y.id === withId) && <option value={withId}>{withId}</option>}{recent.map((y) => <option value={y.id} key={y.id}>{y.id}: {sentence(y)}</option>)}</select>}
 				<span class="push" /><button class="small" aria-pressed={raw.value} onClick={() => { raw.value = !raw.value }}><Icon name="code" size={14} /><span>{t.pipelines.json}</span></button><CopyButton text={() => `atoll runs ${id}`} label="atoll runs" /></footer>

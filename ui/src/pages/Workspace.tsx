@@ -17,6 +17,7 @@ import * as session from '../session'
 import { connection, generation, socket } from '../socket'
 import { local } from '../storage'
 import { act, eventListeners, figures, languages, newBox, titleOf, watch } from '../store'
+import { TierBadge } from '../parts/tier'
 import { t } from '../texts'
 import { toast } from '../toasts'
 import { Document } from '../workspace/documents'
@@ -378,6 +379,7 @@ function Status({ b, m }: { b: Box, m: Model }) {
 	const f = figures.value.get(b.id), cpu = f?.cpu[f.cpu.length - 1] ?? 0, d = m.active.value, ends = b.state === 'stopped' ? b.kept_until : b.ends
 	return <footer class="status">
 		<span class={`badge ${b.state}`}><span class="dot" aria-hidden="true" />{t.boxes.states[b.state] ?? b.state}</span>
+		<TierBadge of={b} />
 		{f && b.state === 'running' && <><span class="figure">{t.ws.cpu(Math.round(cpu * 100))}<Spark values={f.cpu} label={t.boxes.cpu} /></span><span>{t.ws.memory(bytes(f.mem), bytes(b.limits.mem))}</span></>}
 		{ends && <span class="wide-only">{t.ws.ends(duration(Math.max(0, Date.parse(ends) - clock.value)))}</span>}
 		<span class="push" />
