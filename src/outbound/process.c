@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+enum { OUTBOUND_NICE = 5 };
 enum { LEAVE_MS = 1 }; /* json_pipe.h writes within a turn of the loop */
 
 struct outbound_process {
@@ -163,6 +165,7 @@ int outbound_main(const struct outbound_conf *conf, int supervisor,
 	struct err e;
 
 	signal(SIGPIPE, SIG_IGN);
+	(void)!nice(OUTBOUND_NICE);    /* requests of clients and programs in boxes come first */
 	setrlimit(RLIMIT_CORE, &none); /* the memory has passwords of mail servers */
 	if (loop_init(&x.loop, &e) < 0 ||
 	    transfers_init(&x.transfers, &x.loop, &conf->rules, conf->authorities, conf->dns, &e) <

@@ -6,7 +6,7 @@
 #pragma once
 #include "store/webhooks.h"
 
-enum { DIRECT_MOST = 256, DIRECT_QUICK_MS = 50 };
+enum { DIRECT_MOST = 512, DIRECT_STORED = 64, DIRECT_QUICK_MS = 50 };
 
 enum direct_state { DIRECT_WAITING, DIRECT_SENDING, DIRECT_ARRIVED };
 

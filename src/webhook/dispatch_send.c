@@ -130,7 +130,8 @@ static void dispatch_done(struct outbound_request *r, const struct outbound_answ
 	/* Several are sent together. */
 	if (w && w->direct.n && w->sending <= dispatch_window(w) / 2)
 		dispatch_send_direct(x, w);
-	x->conf.finished(x->conf.ctx, !w || !w->direct.n);
+	/* Arrivals are stored together, but not so late that the next events of many boxes wait. */
+	x->conf.finished(x->conf.ctx, !w || !w->direct.n || w->direct.arrived >= DIRECT_STORED);
 }
 
 static struct dispatch_attempt *dispatch_slot(struct dispatch *x, const char *webhook, int64_t seq)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-	GATHER_MS = 20,
+	GATHER_MS = 50,
 	RELOAD_MS = 10000
 }; /* events are queued together; changes by other servers */
 
