@@ -59,7 +59,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "show version and limits of the daemon, and the caller's team and role", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/v1/doctor", NEED_OWNER, doctor_show, "check whether the machine supports boxes, as `atoll doctor` does; only for team default", .group = "daemon" },
 	{ "GET", "/v1/tiers", NEED_VIEWER, tiers_list, "list the isolation tiers of this host, and what those that are not offered need", .group = "daemon" },
-	{ "POST", "/v1/tiers/refresh", NEED_OWNER, tiers_refresh, "operators: examine the tiers of this host again", .group = "daemon", .action = "tiers.refresh" },
+	{ "POST", "/v1/tiers/refresh", NEED_OWNER, tiers_refresh, "operators: examine the tiers of this host again", tiers_refresh_fields, .group = "daemon", .action = "tiers.refresh" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/v1/models", NEED_VIEWER, models_list, "list language models with their prices and costs so far", .group = "models" },
 	{ "POST", "/v1/models/ask", NEED_EDITOR, models_ask, "send one request to a language model", models_ask_fields, .group = "models", .action = "model.ask" },

@@ -1,6 +1,8 @@
 /* tiers.c - GET /v1/tiers, POST /v1/tiers/refresh. See tiers.h. */
 #include "v1/tiers.h"
 
+const struct field tiers_refresh_fields[] = { { 0 } };
+
 void tiers_list(struct call *c)
 {
 	call_list(c, isolation_tiers_json(&c->api->fleet), NULL);

@@ -3,5 +3,6 @@
 #pragma once
 #include "api/api.h"
 
+extern const struct field tiers_refresh_fields[]; /* none */
 void tiers_list(struct call *c);
 void tiers_refresh(struct call *c); /* the keeper examines its host again; for operators */
