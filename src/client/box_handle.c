@@ -246,7 +246,10 @@ static int one_by_one(struct keeper_sync *k, const struct wire_create *want,
 
 	if (boxh_create(k, &b, want, e) < 0)
 		return -1;
-	ran = boxh_run(&b, cmd, out, e);
+	/* As with ONE_SHOT: a client that is killed leaves no box. */
+	ran = boxh_kill_on_close(&b, e);
+	if (ran == 0)
+		ran = boxh_run(&b, cmd, out, e);
 	boxh_close(&b);
 	if (boxh_kill(k, b.about.id, out_gone, ran < 0 ? &second : e) < 0)
 		return -1;

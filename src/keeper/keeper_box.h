@@ -43,7 +43,9 @@ struct keeper_box {
 	int net_unchecked;   /* test builds */
 	int captured;        /* its network namespace has a route, and is not reused */
 	int init;            /* connection to init until a client gets the box, else -1 */
-	uint32_t over_cpu, by_operator;
+	uint16_t over_cpu;
+	uint16_t engine_status; /* with a tier: exit status of mux */
+	uint32_t by_operator;
 	uint64_t cpu_before_us; /* v2: CPU time of its cgroup before a client got it. A later keeper
 				 * does not know it, and reports some milliseconds too much */
 	int metered; /* has a CPU time limit, which the keeper checks */

@@ -67,6 +67,11 @@ static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_l
 	sent = keeper_box_record(&k->host, b, e);
 	if (sent == 0 && n > 0)
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
+	/* As in a new container box, a START before PERSIST does not claim the box for its client. */
+	if (sent == 0 && b->meta.about.tier) {
+		b->started = b->start != NULL;
+		sent = keeper_box_start(b, b->init, e);
+	}
 	if (sent == 0)
 		sent = sock_send(b->init, &keep, sizeof(keep), NULL, 0, NULL, 0, e);
 	if (sent == 0)

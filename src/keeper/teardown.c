@@ -9,6 +9,7 @@
 #include "keeper/mount_reaper.h"
 #include "keeper/netns_pool.h"
 #include "keeper/keeper_internal.h"
+#include "mux/packet.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ void teardown_count(const struct keeper *k, const struct keeper_box *b, struct w
 		.pids_hits = n.pids_hits,
 		.throttled_us = n.throttled_us,
 		.over_cpu = b->over_cpu,
+		.engine_status = b->engine_status,
 		.by_operator = b->by_operator,
 	};
 }
@@ -122,7 +124,7 @@ static int remove_leftovers(struct keeper *k, struct keeper_box *b)
 
 void teardown_seen(struct keeper *k, struct keeper_box *b)
 {
-	siginfo_t si;
+	siginfo_t si = { 0 };
 
 	if (b->guest) {
 		guest_wait_died(k, b); /* its job fails, which discards the box */
@@ -131,6 +133,11 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 	/* ECHILD: the box was adopted, and another process reaps it. */
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
+	if (b->meta.about.tier && si.si_code == CLD_EXITED)
+		b->engine_status = (uint16_t)si.si_status;
+	if (packet_reason(b->engine_status))
+		fprintf(stderr, "atoll: keeper: box %s: %s\n", b->meta.about.id,
+			packet_reason(b->engine_status));
 	keeper_unwatch(k, &b->death);
 	if (b->home)
 		warm_pool_box_died(k, b);
@@ -143,6 +150,7 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 		teardown_count(k, b, &b->last);
 	memcpy(b->last.id, b->meta.about.id, sizeof(b->last.id));
 	b->last.by_operator = b->by_operator;
+	b->last.engine_status = b->engine_status;
 	if (remove_leftovers(k, b) < 0) {
 		b->next = k->dying;
 		k->dying = b;

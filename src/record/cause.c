@@ -3,6 +3,7 @@
 #include "record/cause.h"
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "mux/packet.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -341,6 +342,8 @@ static void say_host(const struct exit_info *x, struct buf *out)
 	if (never_ran(x))
 		buf_printf(out, "the box could not start the program: %s: %s", x->exit.step,
 			   strerror(x->exit.status));
+	else if (x->evidence && packet_reason(x->figures.engine_status))
+		buf_printf(out, "the box ended first: %s", packet_reason(x->figures.engine_status));
 	else
 		buf_puts(out, "the box ended first; no limit explains it: it was killed or broke");
 }

@@ -390,7 +390,10 @@ struct wire_counters { /* counters of the kernel, read from outside the box; ~0:
 	uint64_t pids_now, pids_peak;
 	uint64_t pids_hits; /* forks refused */
 	uint64_t throttled_us;
-	uint32_t over_cpu; /* 1: the keeper ended it for its CPU time */
+	uint16_t over_cpu; /* 1: the keeper ended it for its CPU time */
+	uint16_t
+		engine_status; /* exit status of mux (mux/packet.h: packet_reason()); 0: a container, or
+				 * it ended in another way */
 	uint32_t
 		by_operator; /* 1: ended by a request that did not come from the client of its program; or: */
 };

@@ -1,5 +1,6 @@
 /* tierbox.c - isolation tiers over the wire: facts, rejections, and boxes of the tier `plain`, which
  * test builds have: tests/system/tiers.sh. */
+#include "mux/packet.h"
 #include "wirebox.h"
 
 #include <dirent.h>
@@ -303,6 +304,95 @@ TEST(a_box_that_no_client_has_ends_with_its_connection)
 	keeper_sync_close(&k);
 }
 
+/* The cgroup of the keeper in which all its boxes are, of this box: "/atoll-1234abcd/". */
+static int keepers_cgroup(const struct made *m, char out[64])
+{
+	char path[40], text[400], *at, *end;
+	FILE *f;
+
+	out[0] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", m->about.init_pid);
+	f = fopen(path, "r");
+	while (f && !out[0] && fgets(text, sizeof(text), f)) {
+		at = strstr(text, "/atoll-");
+		end = at ? strchr(at + 1, '/') : NULL;
+		if (end)
+			snprintf(out, 64, "%.*s", (int)(end - at + 1), at);
+	}
+	if (f)
+		fclose(f);
+	return out[0] ? 0 : -1;
+}
+
+static int is_in_cgroup(int pid, const char *parent)
+{
+	char path[40], text[400];
+	int found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	f = fopen(path, "r");
+	while (f && !found && fgets(text, sizeof(text), f))
+		found = strstr(text, parent) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int muxes_in(const char *parent)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *de;
+	char name[32];
+	int n = 0;
+
+	while (d && (de = readdir(d)) != NULL) {
+		int pid = atoi(de->d_name);
+
+		if (pid > 1 && parent_and_name(pid, name) >= 0 && strcmp(name, "atoll-mux") == 0)
+			n += is_in_cgroup(pid, parent);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+TEST(boxes_that_a_killed_keeper_was_creating_end)
+{
+	struct wire_create w = wish(TIER(PLAIN) | WIRE_CREATE_COLD, 8);
+	struct wire_box page[8];
+	struct keeper_sync k;
+	char parent[64];
+	struct made m;
+	struct err e;
+	int left = 1;
+
+	OPEN_PLAIN(&k);
+	CHECK(make_plain(&k, WIRE_CREATE_COLD, &m) == 0);
+	CHECK_INT(keepers_cgroup(&m, parent), 0);
+	CHECK(muxes_in(parent) >= 1);
+	CHECK(end(k.fd, &m) == 0);
+	for (unsigned pause_ms = 0; pause_ms < 12; pause_ms += 3) {
+		struct frame info = sock_head(WIRE_INFO, 7);
+		pid_t keeper;
+
+		CHECK_INT(ask(k.fd, &info, sizeof(info), NULL, 0), WIRE_INFO_REPLY);
+		keeper = (pid_t)GOT(wire_info)->pid;
+		for (int i = 0; i < 3; i++)
+			CHECK(sock_send(k.fd, &w, sizeof(w), NULL, 0, NULL, 0, &e) == 0);
+		poll(NULL, 0, (int)pause_ms);
+		kill(keeper, SIGKILL);
+		keeper_sync_close(&k);
+		CHECK(next_keeper(&k) == 0);
+	}
+	for (int i = 0; i < 2000 && left; i++) {
+		left = keeper_sync_boxes(&k, "", page, 8, &e) + muxes_in(parent);
+		poll(NULL, 0, left ? 10 : 0);
+	}
+	CHECK_INT(left, 0);
+	keeper_sync_close(&k);
+}
+
 /* Kills one of the three processes of Atoll in the box while a program runs. */
 static int ends_without(struct keeper_sync *k, const char *victim)
 {
@@ -326,6 +416,8 @@ static int ends_without(struct keeper_sync *k, const char *victim)
 	pid = strcmp(victim, "mux") == 0 ? mux : strcmp(victim, "guest") == 0 ? guest : inner;
 	kill(pid, SIGKILL);
 	if (receive(k->fd) != WIRE_DESTROYED || GOT(frame)->ref != 6)
+		return -1;
+	if (pid == guest && GOT(wire_counters)->engine_status != PACKET_EXIT + PACKET_ENGINE_DIED)
 		return -1;
 	/* DESTROYED is sent after the last process has ended. */
 	return poll(&(struct pollfd){ .fd = program, .events = POLLIN }, 1, 0) == 1 ? 0 : -1;

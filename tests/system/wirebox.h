@@ -92,6 +92,7 @@ static inline struct wire_create wish(unsigned flags, uint32_t ref)
 				 .limits = box_default_limits() };
 
 	w.head.flags = (uint16_t)flags;
+	keeper_test_tier(&w);
 	snprintf(w.template, sizeof(w.template), "base");
 	return w;
 }

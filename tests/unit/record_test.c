@@ -1,5 +1,6 @@
 /* record_test.c - the cause of the end of a run, and the run record. */
 #include "record/record.h"
+#include "mux/packet.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -207,6 +208,20 @@ TEST(hints_of_the_daemon_use_the_names_of_the_api)
 	x.exit.why = WIRE_WHY_WALL;
 	x.wall_ms = 1500;
 	CHECK_STR(hint(&x), "raise: \"timeout_ms\": 3000, or atoll exec --time 3s ...");
+}
+
+TEST(the_exit_status_of_mux_explains_the_end_of_a_box)
+{
+	struct exit_info x = { .end = STREAM_BOX_DIED, .evidence = 1, .engine = 1 };
+
+	CAUSE(x, "host", 125);
+	CHECK(strstr(sentence(&x), "no limit explains it"));
+	x.figures.engine_status = PACKET_EXIT + PACKET_BAD_WINDOW;
+	CAUSE(x, "host", 125);
+	CHECK_STR(sentence(&x),
+		  "the box ended first: mux: the guest exceeded the window of a stream");
+	x.figures.engine_status = UINT16_MAX; /* of a box whose counters were not requested */
+	CHECK(strstr(sentence(&x), "no limit explains it"));
 }
 
 TEST(sigsys_has_cause_policy)
