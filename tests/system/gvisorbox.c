@@ -1,4 +1,4 @@
-/* gvisorbox.c - boxes of the tier gvisor, over the wire: tests/system/gvisor.sh. Two boxes serve all
+/* gvisorbox.c - boxes of the tier gvisor, over the wire: tests/system/gvisor.sh. Few boxes serve all
  * tests, because each start of runsc takes a while. */
 #include "system/wirebox.h"
 
@@ -256,17 +256,63 @@ TEST(every_process_of_the_outer_box_is_confined)
 	CHECK_STR(status_of(box.about.init_pid, "CapPrm:"), "CapPrm:\t0000000000000000");
 }
 
-TEST(the_kill_of_the_sentry_ends_the_box)
+/* The keeper is killed first: the next one adopts the box, and reports its end. */
+TEST(the_next_keeper_adopts_the_box)
 {
-	int sentry;
+	struct wire_id open = { .head = sock_head(WIRE_OPEN, 3) };
 
 	NEED_GVISOR();
-	sentry = process_of(&box, "runsc-sandbox");
-	CHECK(sentry > 0);
-	CHECK(kill(sentry, SIGKILL) == 0);
-	CHECK_INT(receive(keeper.fd), WIRE_DESTROYED);
-	CHECK_INT(GOT(frame)->ref, AWAIT);
-	own_close_fd(&box.init);
+	CHECK(end_keeper(&keeper, SIGKILL) == 0);
+	CHECK_INT(sh(&box, "echo alone"), 0);
+	CHECK(next_keeper(&keeper) == 0);
+	memcpy(open.id, box.id, sizeof(open.id));
+	CHECK_INT(ask(keeper.fd, &open, sizeof(open), NULL, 0), WIRE_BOX);
+	CHECK_INT(GOT(wire_box)->tier, WIRE_TIER_GVISOR);
+	own_close_fd(&got_fd);
+	CHECK_INT(sh(&box, "cat in"), 0);
+	CHECK_STR(said, "from outside\n");
+}
+
+/* 1: the list of boxes no longer has it, within a minute. */
+static int is_gone(const char *id)
+{
+	struct wire_box page[64];
+	struct err e;
+
+	for (int i = 0; i < 1200; i++) {
+		int n = keeper_sync_boxes(&keeper, "", page, 64, &e), found = 0;
+
+		for (int k = 0; k < n; k++)
+			found |= strcmp(page[k].id, id) == 0;
+		if (n >= 0 && !found)
+			return 1;
+		poll(NULL, 0, 50);
+	}
+	return 0;
+}
+
+TEST(the_kill_of_the_gofer_or_of_the_sentry_ends_the_box)
+{
+	static const char *const words[] = { "runsc-gofer", "runsc-sandbox" };
+
+	NEED_GVISOR();
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
+		int victim;
+
+		if (i)
+			CHECK(make_gvisor(&box) == 0);
+		victim = process_of(&box, words[i]);
+		CHECK(victim > 0);
+		CHECK(kill(victim, SIGKILL) == 0);
+		if (i == 0) { /* of another keeper, so this one reports nothing to this client */
+			CHECK(is_gone(box.id));
+		} else {
+			CHECK_INT(receive(keeper.fd), WIRE_DESTROYED);
+			CHECK_INT(GOT(frame)->ref, AWAIT);
+		}
+		CHECK(process_of(&box, "runsc-gofer") < 0 && process_of(&box, "runsc-sandbox") < 0);
+		own_close_fd(&box.init);
+	}
 }
 
 TEST(the_memory_limit_ends_the_box_and_is_in_its_last_counters)
