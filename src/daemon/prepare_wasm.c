@@ -22,6 +22,8 @@ static const struct {
 	{ "python", RUNNO "python-3.11.3.wasm", RUNNO "python-3.11.3.tar.gz",
 	  "658cb6add2bbf8dfe84d67fb85430956d5a8b2b1d694d33432d654cdf048f813",
 	  "8c42694e45f2f1162114c70507c3da4c7cf983663e2b95660af521a9685d2a0c", wasm_python_init },
+	{ "sqlite", RUNNO "sqlite.wasm", NULL,
+	  "992205b67977f9c7a0d1ea7568d745e055fa3015d1ab70428feed6d8da60d060", NULL, NULL },
 };
 
 static int prepare_wasm_module(const struct wasm_module *m, const char *into, struct err *e)
@@ -85,6 +87,6 @@ static int prepare_wasm(const struct state_dir *dir, const struct prepare_how *h
 const struct preparation preparation_wasm = {
 	.name = "wasm",
 	.summary =
-		"interpreters as WebAssembly: Python, from npm, compiled with wasm2c and gcc (minutes)",
+		"interpreters as WebAssembly: Python and SQLite, from npm, compiled with wasm2c and gcc (minutes)",
 	.run = prepare_wasm,
 };

@@ -13,9 +13,10 @@
  * NULL for the latter where a string is bytes and they may stay. */
 struct style {
 	const char *lang;
-	const char *open, *close;        /* of a text */
-	const char *special;             /* characters that are escaped, besides \ and the quote */
-	const char *control;             /* format of a byte below 0x20 and of 0x7f */
+	const char *open, *close; /* of a text */
+	const char *quote;        /* a quote in a text where nothing else is escaped; NULL: '\\'' */
+	const char *special;      /* characters that are escaped, besides \ and the quote */
+	const char *control;      /* format of a byte below 0x20 and of 0x7f */
 	const char *hidden, *hidden_far; /* format of an invisible character; above 0xffff */
 	int ascii; /* escape all non-ASCII: the file encoding is not certain */
 	int nul;   /* a string may contain a NUL */
@@ -183,6 +184,13 @@ static const struct style styles[] = {
 	  .between = ", " },
 	/* In single quotes all characters are literal, and only the quote is not allowed. */
 	{ .lang = "bash", .open = "'", .close = "'", .list = "(", .list_end = ")", .between = " " },
+	{ .lang = "sqlite",
+	  .open = "'",
+	  .close = "'",
+	  .quote = "''",
+	  .list = "(",
+	  .list_end = ")",
+	  .between = ", " },
 };
 
 static const struct style *style_of(const struct lang *l)
@@ -221,7 +229,7 @@ static void add_ascii(struct buf *out, const struct style *s, unsigned char c)
 
 	if (!s->control) {
 		if (c == '\'')
-			buf_puts(out, "'\\''");
+			buf_puts(out, s->quote ? s->quote : "'\\''");
 		else
 			buf_putc(out, (char)c);
 		return;

@@ -140,24 +140,68 @@ static int build_hash(const char *path, const char *expected, char out[2 * SHA25
 
 /* ---- imports ---- */
 
-static bool build_is_known(const char *name, size_t n)
-{
-	static const char known[] =
-		" args_get args_sizes_get environ_get environ_sizes_get clock_res_get clock_time_get fd_advise "
-		"fd_allocate fd_close fd_datasync fd_fdstat_get fd_fdstat_set_flags fd_filestat_get "
-		"fd_filestat_set_size fd_filestat_set_times fd_pread fd_prestat_get fd_prestat_dir_name fd_pwrite "
-		"fd_read fd_readdir fd_renumber fd_seek fd_sync fd_tell fd_write path_create_directory "
-		"path_filestat_get path_filestat_set_times path_link path_open path_readlink path_remove_directory "
-		"path_rename path_symlink path_unlink_file poll_oneoff proc_exit sched_yield random_get sock_accept "
-		"sock_recv sock_send sock_shutdown ";
-	auto_free char *word = buf_text(" %.*s ", (int)n, name);
+static const char *const build_imports[] = {
+	"args_get",
+	"args_sizes_get",
+	"environ_get",
+	"environ_sizes_get",
+	"clock_res_get",
+	"clock_time_get",
+	"fd_advise",
+	"fd_allocate",
+	"fd_close",
+	"fd_datasync",
+	"fd_fdstat_get",
+	"fd_fdstat_set_flags",
+	"fd_filestat_get",
+	"fd_filestat_set_size",
+	"fd_filestat_set_times",
+	"fd_pread",
+	"fd_prestat_get",
+	"fd_prestat_dir_name",
+	"fd_pwrite",
+	"fd_read",
+	"fd_readdir",
+	"fd_renumber",
+	"fd_seek",
+	"fd_sync",
+	"fd_tell",
+	"fd_write",
+	"path_create_directory",
+	"path_filestat_get",
+	"path_filestat_set_times",
+	"path_link",
+	"path_open",
+	"path_readlink",
+	"path_remove_directory",
+	"path_rename",
+	"path_symlink",
+	"path_unlink_file",
+	"poll_oneoff",
+	"proc_exit",
+	"sched_yield",
+	"random_get",
+	"sock_accept",
+	"sock_recv",
+	"sock_send",
+	"sock_shutdown",
+};
+/* Of these the layout differs in WASI's first version, wasi_unstable: host_unstable.c. */
+static const char *const build_unstable[] = { "fd_seek", "fd_filestat_get", "path_filestat_get",
+					      "poll_oneoff" };
 
-	return strstr(known, word) != NULL;
+static bool build_is_in(const char *const *list, unsigned n_list, const char *name, size_t n)
+{
+	for (unsigned i = 0; i < n_list; i++)
+		if (strlen(list[i]) == n && !strncmp(list[i], name, n))
+			return true;
+	return false;
 }
 
 char *wasm_stubs(const char *header, struct err *e)
 {
-	static const char mark[] = "/* import: '", wasi[] = "wasi_snapshot_preview1' '";
+	static const char mark[] = "/* import: '", wasi[] = "wasi_snapshot_preview1' '",
+			  unstable[] = "wasi_unstable' '";
 	auto_buf struct buf out = { 0 };
 
 	buf_puts(&out, "#include \"module.h\"\n");
@@ -165,8 +209,10 @@ char *wasm_stubs(const char *header, struct err *e)
 		const char *name, *end, *line, *semicolon;
 
 		at += strlen(mark);
-		name = at + strlen(wasi);
-		if (strncmp(at, wasi, strlen(wasi)) != 0) {
+		name = !strncmp(at, wasi, strlen(wasi))           ? at + strlen(wasi)
+		       : !strncmp(at, unstable, strlen(unstable)) ? at + strlen(unstable)
+								  : NULL;
+		if (!name) {
 			err_set(e, ERR_INVALID,
 				"the module imports '%.*s, which is not part of WASI preview 1",
 				(int)strcspn(at, "*"), at);
@@ -179,7 +225,8 @@ char *wasm_stubs(const char *header, struct err *e)
 			err_set(e, ERR_INVALID, "the header of the module is incomplete");
 			return NULL;
 		}
-		if (!build_is_known(name, (size_t)(end - name)))
+		if (!build_is_in(build_imports, ARRAY_LEN(build_imports), name,
+				 (size_t)(end - name)))
 			buf_printf(&out, "%.*s { return 52; }", (int)(semicolon - line), line);
 	}
 	buf_putc(&out, '\n');
@@ -313,21 +360,35 @@ static int build_compile_all(const struct build *b, const struct build_files *f,
 
 static int build_link(const struct build *b, const struct build_files *f, struct err *e)
 {
-	const char *argv[BUILD_WORDS + 8] = { "gcc", "-static", "-no-pie", "-o", "atoll-wasm" };
-	unsigned n = 5;
+	const char *argv[BUILD_WORDS + ARRAY_LEN(build_imports) + 8] = { "gcc", "-static",
+									 "-no-pie", "-o",
+									 "atoll-wasm" };
+	char *names[ARRAY_LEN(build_imports)];
+	unsigned n = 5, named = 0;
+	int rc;
 
+	for (unsigned i = 0; i < ARRAY_LEN(build_imports); i++)
+		if (!build_is_in(build_unstable, ARRAY_LEN(build_unstable), build_imports[i],
+				 strlen(build_imports[i])))
+			argv[n++] = names[named++] = buf_text(
+				"-Wl,--defsym=Z_wasi_unstableZ_%s=Z_wasi_snapshot_preview1Z_%s",
+				build_imports[i], build_imports[i]);
 	for (unsigned i = 0; i < f->n; i++)
 		argv[n++] = f->object[i];
 	argv[n++] = "-lm";
-	return build_run(b, argv, e);
+	rc = build_run(b, argv, e);
+	while (named)
+		free(names[--named]);
+	return rc;
 }
 
 static int build_compile(const struct build *b, struct err *e)
 {
-	static const char *const own[] = { "wasm/host",       "wasm/host_main",
-					   "wasm/host_image", "wasm/host_wasi",
-					   "wasm/host_files", "wasm/host_filter",
-					   "stubs",           "main" };
+	static const char *const own[] = {
+		"wasm/host",          "wasm/host_main",  "wasm/host_image",
+		"wasm/host_wasi",     "wasm/host_files", "wasm/host_filter",
+		"wasm/host_unstable", "stubs",           "main"
+	};
 	struct build_files *f = calloc(1, sizeof *f);
 	int rc;
 

@@ -7,6 +7,7 @@
  *   host_image.c   the saved state of an initialised module
  *   host_wasi.c    imports: arguments, clock, random values, end
  *   host_files.c   imports: files
+ *   host_unstable.c  imports of WASI's first version
  *   host_filter.c  system calls that are left
  *
  * Addresses are constants, because the saved state contains them: the executable is not

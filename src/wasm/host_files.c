@@ -19,7 +19,8 @@ enum files_kind { FILES_CLOSED, FILES_OPEN, FILES_FOLDER, FILES_START };
 struct files_entry {
 	enum files_kind kind;
 	int fd;
-	bool read_only;      /* nothing below it can be changed */
+	bool read_only; /* nothing below it can be changed */
+	bool terminal;
 	const char *preopen; /* the name of a folder that is open from the beginning */
 	size_t position;     /* FILES_START */
 };
@@ -69,7 +70,8 @@ void host_files_init(const char *folder, const char *home)
 	char root[4096];
 
 	for (int i = 0; i < 3; i++)
-		files_add((struct files_entry){ .kind = FILES_OPEN, .fd = i });
+		files_add(
+			(struct files_entry){ .kind = FILES_OPEN, .fd = i, .terminal = isatty(i) });
 	snprintf(root, sizeof root, "%s/root", folder);
 	files_preopen(root, "/usr/local/lib", true);
 	files_preopen(home, "/home/user", false);
@@ -265,7 +267,7 @@ uint32_t WASI(fd_fdstat_get)(void *m, uint32_t fd, uint32_t at)
 			return wasi_error(errno);
 		s.type = files_type(st.st_mode);
 		s.flags = (uint16_t)((flags & O_APPEND ? 1 : 0) | (flags & O_NONBLOCK ? 4 : 0));
-		if (s.type == 2) /* a terminal has no position: this is how programs find out */
+		if (f->terminal) /* it has no position: this is how programs find out */
 			s.rights = ~((1ull << 2) | (1ull << 5));
 	}
 	return HOST_STORE(struct wasi_fdstat, at, s) ? WASI_OK : WASI_FAULT;

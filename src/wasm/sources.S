@@ -22,6 +22,7 @@ wasm_sources:
 	source "wasm/host_wasi.c", "src/wasm/host_wasi.c"
 	source "wasm/host_files.c", "src/wasm/host_files.c"
 	source "wasm/host_filter.c", "src/wasm/host_filter.c"
+	source "wasm/host_unstable.c", "src/wasm/host_unstable.c"
 	source "python.py", "share/wasm/python.py"
 	.section .data.rel.ro.wasm, "aw"
 wasm_sources_end:

@@ -219,6 +219,15 @@ python_as_wasm_runs_in_a_box_or_names_the_command() {
 runs() { api POST /v1/run "$(jq -nc --arg code "$1" '{language: "python-wasm", code: $code} + '"${2:-{\}}")"; }
 need_python() { [ -x /usr/local/lib/atoll/wasm/python ] || skip "atoll tier prepare wasm was not run"; }
 
+sqlite_as_wasm_runs_in_a_box() {
+	[ -x /usr/local/lib/atoll/wasm/sqlite ] || skip "atoll tier prepare wasm was not run"
+	api POST /v1/run '{"language": "sqlite-wasm", "code": "create table t (a, b);\ninsert into t values (1, 2), (3, 4);\nselect sum(a), max(b) from t;"}'
+	is "$(get .status) $(get .stdout)" '0 4|4'
+	api POST /v1/run '{"language": "sqlite-wasm", "code": "select 1;\nselec 2;"}'
+	is "$(get .status) $(get .stdout)" '1 1'
+	has "$(get .stderr)" 'near line 2'
+}
+
 deterministic_runs_are_equal_and_need_a_language_of_the_tier() {
 	api POST /v1/run '{"language": "python", "code": "1", "deterministic": true}'
 	is "$code" 400
