@@ -19,7 +19,7 @@ static const struct flag flags[PROVE_NFLAGS] = {
 			  "folder of the daemon that gets the proof (default: serve.state)" },
 	[PROVE_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of that daemon" },
 	[PROVE_WITHOUT] = { "without", 0, FLAG_WORDS, "ROW",
-			    "leave out an isolation step: the proof must fail (test builds)" },
+			    "leave out an isolation step, or the whole box: the proof must fail (test builds)" },
 };
 
 struct prove_session {
@@ -28,6 +28,7 @@ struct prove_session {
 	char state[512];
 	struct buf settings;
 	uint64_t without_launch, without_init;
+	int without_box;
 	json_t *proofs; /* --json */
 };
 
@@ -37,8 +38,11 @@ static int prove_prepare(struct prove_session *s, const struct args *a, struct c
 	struct err e;
 
 	for (unsigned i = 0; i < a->ngiven; i++)
-		if (a->given[i].flag == PROVE_WITHOUT &&
-		    policy_without(a->given[i].text, &s->without_launch, &s->without_init) < 0) {
+		if (a->given[i].flag == PROVE_WITHOUT && !strcmp(a->given[i].text, "box"))
+			s->without_box = 1;
+		else if (a->given[i].flag == PROVE_WITHOUT &&
+			 policy_without(a->given[i].text, &s->without_launch, &s->without_init) <
+				 0) {
 			cli_error_what(t, "usage", "--without: no row named '%s'",
 				       a->given[i].text);
 			cli_error_hint(t, "type", "atoll policy steps");
@@ -63,7 +67,7 @@ static int prove_store(const struct prove_session *s, const struct store_proof *
 
 	snprintf(folder, sizeof(folder), "%s/server", s->state); /* state_dir.h */
 	snprintf(path, sizeof(path), "%s/atoll.db", folder);
-	if (s->without_launch || s->without_init || access(path, R_OK) < 0)
+	if (s->without_launch || s->without_init || s->without_box || access(path, R_OK) < 0)
 		return 1;
 	if (store_open(&store, folder, e) < 0)
 		return -1;
@@ -122,7 +126,8 @@ static int prove_tier(struct prove_session *s, const struct tier *tier, struct e
 				.settings = buf_str(&s->settings),
 				.start_keeper = 1,
 				.without_launch = s->without_launch,
-				.without_init = s->without_init };
+				.without_init = s->without_init,
+				.on_host = s->without_box };
 	struct store_proof p;
 	int stored, failed;
 

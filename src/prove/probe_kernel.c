@@ -89,6 +89,9 @@ static int kernel_modules(void)
 
 static int kernel_trace_first(void)
 {
+	errno = EPERM;
+	if (probe_number("only_pid")) /* pid 1 is that of the host */
+		return -1;
 	return ptrace(PTRACE_SEIZE, 1, NULL, NULL) < 0 ? -1 : 0;
 }
 

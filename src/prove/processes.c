@@ -2,24 +2,16 @@
  * system calls that its filters let through. */
 #include "base/cleanup.h"
 #include "jail/launch.h"
-#include "prove/filter_eval.h"
 #include "prove/prove_internal.h"
+#include "prove/thread_filters.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 
-#ifndef PTRACE_SECCOMP_GET_FILTER
-#define PTRACE_SECCOMP_GET_FILTER 0x420c
-#endif
-
-enum { SCAN_PROCESSES = 256, SCAN_STOP_TRIES = 2000, SCAN_ROLES = 5, SCAN_KNOWN = 16 };
+enum { SCAN_PROCESSES = 256, SCAN_ROLES = 5 };
 
 struct scan_status {
 	pid_t pid, parent, tracer;
@@ -43,17 +35,9 @@ struct scan_count { /* of one role */
 	char why_unread[120];
 };
 
-/* Filters that were evaluated before: most threads have the same. */
-struct scan_known {
-	struct sock_filter *code;
-	unsigned len;
-	struct filter_numbers native, other;
-};
-
 struct scan {
 	struct prove_run *r;
-	struct scan_known known[SCAN_KNOWN];
-	unsigned nknown;
+	struct thread_filters filters;
 	struct scan_count count[SCAN_ROLES];
 	unsigned processes;
 	char bad[6][160]; /* the first violation of each kind */
@@ -197,100 +181,21 @@ static void scan_check(struct scan *s, const struct scan_status *p, const struct
 
 /* ---- filters ---- */
 
-static int scan_stop(pid_t tid)
-{
-	int status;
-
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-		return -1;
-	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0)
-		for (unsigned i = 0; i < SCAN_STOP_TRIES; i++) {
-			if (waitpid(tid, &status, __WALL | WNOHANG) == tid)
-				return WIFSTOPPED(status) ? 0 : -1;
-			usleep(500);
-		}
-	ptrace(PTRACE_DETACH, tid, NULL, NULL);
-	errno = ETIMEDOUT;
-	return -1;
-}
-
-/* Takes code. The entry stays valid until the end of the scan. */
-static const struct scan_known *scan_evaluate(struct scan *s, struct sock_filter *code,
-					      unsigned len)
-{
-	struct scan_known *k;
-
-	for (unsigned i = 0; i < s->nknown; i++)
-		if (s->known[i].len == len &&
-		    !memcmp(s->known[i].code, code, len * sizeof(*code))) {
-			free(code);
-			return &s->known[i];
-		}
-	if (s->nknown == SCAN_KNOWN)
-		free(s->known[--s->nknown].code);
-	k = &s->known[s->nknown++];
-	*k = (struct scan_known){ .code = code, .len = len };
-	filter_numbers_all(&k->native);
-	filter_numbers_all(&k->other);
-	filter_eval_reduce(code, len, filter_native_arch, &k->native);
-	filter_eval_reduce(code, len, filter_other_arch, &k->other);
-	return k;
-}
-
-static void scan_intersect(struct filter_numbers *io, const struct filter_numbers *with)
-{
-	for (unsigned i = 0; i < ARRAY_LEN(io->bits); i++)
-		io->bits[i] &= with->bits[i];
-}
-
-/* The thread is stopped. */
-static int scan_filters(struct scan *s, pid_t tid, struct filter_numbers *native,
-			struct filter_numbers *other)
-{
-	filter_numbers_all(native);
-	filter_numbers_all(other);
-	for (unsigned long i = 0;; i++) {
-		long len = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)i, NULL);
-		const struct scan_known *k;
-		struct sock_filter *code;
-
-		if (len < 0) /* no more; or none at all */
-			return errno == ENOENT || (errno == EINVAL && !i) ? 0 : -1;
-		code = calloc((size_t)len + 1, sizeof(*code));
-		if (!code)
-			abort();
-		if (ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)i, code) < 0) {
-			free(code);
-			return -1;
-		}
-		k = scan_evaluate(s, code, (unsigned)len);
-		scan_intersect(native, &k->native);
-		scan_intersect(other, &k->other);
-	}
-}
-
 static void scan_thread(struct scan *s, struct scan_count *c, pid_t tid, pid_t tracer)
 {
 	struct filter_numbers native, other;
-	int read = 0;
 
-	if (scan_stop(tid) == 0) {
-		read = scan_filters(s, tid, &native, &other) == 0;
-		if (!read)
-			snprintf(c->why_unread, sizeof(c->why_unread), "%s", strerror(errno));
-		ptrace(PTRACE_DETACH, tid, NULL, NULL);
-	} else if (errno != ESRCH) {
+	if (thread_filters_read(&s->filters, tid, &native, &other) < 0) {
+		if (errno == ESRCH)
+			return; /* it has ended */
 		snprintf(c->why_unread, sizeof(c->why_unread), "%s",
 			 tracer ? "another process of the box traces them and answers their calls"
 				: strerror(errno));
-	} else {
-		return; /* it has ended */
-	}
-	c->threads++;
-	if (!read) {
+		c->threads++;
 		c->unread++;
 		return;
 	}
+	c->threads++;
 	if (filter_numbers_distinct(&native) > c->distinct)
 		c->distinct = filter_numbers_distinct(&native);
 	if (filter_numbers_count(&native) > c->numbers)
@@ -374,7 +279,7 @@ static int scan_is_of(pid_t pid, const struct prove_box *x)
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
 	n = readlink(path, its, sizeof(its) - 1);
 	its[n > 0 ? n : 0] = 0;
-	if (!strcmp(its, x->pid_namespace))
+	if (n > 0 && !strcmp(its, x->pid_namespace))
 		return 1;
 	for (unsigned depth = 0; pid > 1 && depth < 64; depth++) {
 		if (pid == x->handle.about.init_pid)
@@ -454,6 +359,5 @@ void prove_judge_processes(struct prove_run *r)
 	for (unsigned i = 0; i < SCAN_ROLES; i++)
 		if (roles[i].most)
 			scan_note_role(&s, &roles[i], &s.count[i]);
-	for (unsigned i = 0; i < s.nknown; i++)
-		free(s.known[i].code);
+	thread_filters_fini(&s.filters);
 }

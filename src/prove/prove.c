@@ -111,39 +111,35 @@ static unsigned prove_other_port(const struct prove_run *r)
 	return 20000 + r->canary.tcp_port % 10000;
 }
 
-static int prove_start_other(struct prove_run *r, struct err *e)
+static void prove_words_other(const struct prove_run *r, struct prove_words *w)
 {
-	struct prove_words w = { .n = 0 };
-
-	prove_word(&w, "hold");
-	prove_word(&w, "canary=%s", r->canary.other);
-	prove_word(&w, "tcp=%u", prove_other_port(r));
-	prove_word(&w, "abstract=other-%.20s", r->canary.token);
-	return prove_box_start(r, &r->b, w.v, 0, 0, e);
+	prove_word(w, "hold");
+	prove_word(w, "canary=%s", r->canary.other);
+	prove_word(w, "tcp=%u", prove_other_port(r));
+	prove_word(w, "abstract=other-%.20s", r->canary.token);
 }
 
-static int prove_start_attempts(struct prove_run *r, struct err *e)
+static void prove_words_attempts(const struct prove_run *r, struct prove_words *w)
 {
-	struct prove_canary *c = &r->canary;
-	struct prove_words w = { .n = 0 };
+	const struct prove_canary *c = &r->canary;
 
-	prove_word(&w, "attempt");
-	prove_word(&w, "folder=%s", c->folder);
-	prove_word(&w, "file=%s/canary", c->folder);
-	prove_word(&w, "handle=%s", c->handle);
-	prove_word(&w, "handle_type=%d", c->handle_type);
-	prove_word(&w, "pid=%d", c->process);
-	prove_word(&w, "token=%s", c->token);
-	prove_word(&w, "tcp=%u", c->tcp_port);
-	prove_word(&w, "udp=%u", c->udp_port);
-	prove_word(&w, "vsock=%u", c->vsock_port);
-	prove_word(&w, "abstract=%s", c->abstract_name);
-	prove_word(&w, "path=%s", c->socket_path);
-	prove_words_addresses(&w);
-	prove_word(&w, "other_tcp=%u", prove_other_port(r));
-	prove_word(&w, "other_abstract=other-%.20s", c->token);
-	prove_word(&w, "other_pid=%d", r->b.handle.about.init_pid);
-	return prove_box_start(r, &r->a, w.v, 0, 0, e);
+	prove_word(w, "attempt");
+	prove_word(w, "folder=%s", c->folder);
+	prove_word(w, "file=%s/canary", c->folder);
+	prove_word(w, "handle=%s", c->handle);
+	prove_word(w, "handle_type=%d", c->handle_type);
+	prove_word(w, "pid=%d", c->process);
+	prove_word(w, "token=%s", c->token);
+	prove_word(w, "tcp=%u", c->tcp_port);
+	prove_word(w, "udp=%u", c->udp_port);
+	prove_word(w, "vsock=%u", c->vsock_port);
+	prove_word(w, "abstract=%s", c->abstract_name);
+	prove_word(w, "path=%s", c->socket_path);
+	prove_words_addresses(w);
+	prove_word(w, "other_tcp=%u", prove_other_port(r));
+	prove_word(w, "other_abstract=other-%.20s", c->token);
+	if (r->b.handle.about.init_pid)
+		prove_word(w, "other_pid=%d", r->b.handle.about.init_pid);
 }
 
 /* ---- the proof ---- */
@@ -160,23 +156,40 @@ static int prove_until(struct prove_box *x, const char *text, const char *what, 
 	return 0;
 }
 
-static int prove_in_boxes(struct prove_run *r, struct err *e)
+static int prove_attempts_in_boxes(struct prove_run *r, struct err *e)
 {
+	struct prove_words hold = { .n = 0 }, attempt = { .n = 0 };
 	struct wire_limits usual = box_default_limits();
 
+	prove_words_other(r, &hold);
+	if (r->want->on_host) {
+		prove_words_attempts(r, &attempt);
+		prove_word(&attempt, "only_pid=%d", r->canary.process);
+		return prove_on_host(r, hold.v, attempt.v, e);
+	}
 	if (prove_box_create(r, &r->b, &usual, e) < 0 ||
-	    prove_box_create(r, &r->a, &usual, e) < 0 || prove_start_other(r, e) < 0 ||
-	    prove_until(&r->b, "\"way\": \"listens\"", "the program of the second box", e) < 0 ||
-	    prove_start_attempts(r, e) < 0 ||
+	    prove_box_create(r, &r->a, &usual, e) < 0 ||
+	    prove_box_start(r, &r->b, hold.v, 0, 0, e) < 0 ||
+	    prove_until(&r->b, "\"way\": \"listens\"", "the program of the second box", e) < 0)
+		return -1;
+	prove_words_attempts(r, &attempt);
+	if (prove_box_start(r, &r->a, attempt.v, 0, 0, e) < 0 ||
 	    prove_until(&r->a, "\"probe\": \"end\"", "the probe", e) < 0)
 		return -1;
 	prove_judge_processes(r);
 	if (prove_box_close_stdin(&r->a, e) < 0 || prove_box_close_stdin(&r->b, e) < 0 ||
 	    prove_until(&r->a, NULL, "the probe", e) < 0 || prove_box_until(&r->b, NULL, e) < 0)
 		return -1;
+	return 0;
+}
+
+static int prove_in_boxes(struct prove_run *r, struct err *e)
+{
+	if (prove_attempts_in_boxes(r, e) < 0)
+		return -1;
 	prove_judge_attempts(r);
 	prove_judge_identity(r);
-	return prove_judge_limits(r, e);
+	return r->want->on_host ? 0 : prove_judge_limits(r, e);
 }
 
 static int prove_all(struct prove_run *r, struct err *e)
@@ -186,7 +199,8 @@ static int prove_all(struct prove_run *r, struct err *e)
 	if (prove_box_end(r, &r->a, NULL, e) < 0 || prove_box_end(r, &r->b, NULL, e) < 0 ||
 	    prove_box_end(r, &r->bomb, NULL, e) < 0)
 		return -1;
-	prove_judge_remains(r);
+	if (!r->want->on_host)
+		prove_judge_remains(r);
 	return 0;
 }
 

@@ -17,7 +17,8 @@ struct prove_want {
 	const char *tier_name; /* "gvisor" */
 	const char *settings;  /* text of the [isolation] settings: part of the keys */
 	int start_keeper;      /* start one if none runs */
-	uint64_t without_launch, without_init; /* test builds: rows to leave out */
+	uint64_t without_launch, without_init; /* test builds: rows to leave out ... */
+	int on_host;                           /* ... or the whole box */
 	/* Called for each finished row, in order; NULL: not called. */
 	void (*each)(void *ctx, json_t *row);
 	void *ctx;

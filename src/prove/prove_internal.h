@@ -79,6 +79,10 @@ void prove_box_drop(struct prove_run *r, struct prove_box *x);
 /* Text of the identity line `what` of the program; "" if there is none. */
 void prove_box_fact(const struct prove_box *x, const char *what, char *out, size_t size);
 
+/* prove_host.c: the same two programs without a box, with these words. */
+must_check int prove_on_host(struct prove_run *r, const char *const *hold,
+			     const char *const *attempt, struct err *e);
+
 /* ---- canary.c ---- */
 
 must_check int canary_init(struct prove_canary *c, struct err *e);

@@ -3,16 +3,21 @@
 #include "base/cleanup.h"
 #include "jail/seccomp.h"
 #include "prove/filter_eval.h"
+#include "prove/thread_filters.h"
 #include "tap.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -383,4 +388,65 @@ TEST(no_call_that_passes_a_random_filter_is_overlooked)
 	/* The generator makes both kinds. */
 	CHECK(passed > 100);
 	CHECK(refused > 1000);
+}
+
+/* ---- from outside ---- */
+
+/* A process with these filters, in the order in which they are loaded; it writes a byte to fd and waits. */
+static pid_t filtered_process(const struct sock_fprog *const *filters, int fd)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	for (; *filters; filters++)
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, *filters) < 0)
+			_exit(1);
+	if (write(fd, "x", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static int numbers_of_process(const struct sock_fprog *const *filters,
+			      struct filter_numbers *native)
+{
+	struct thread_filters cache = { 0 };
+	struct filter_numbers other;
+	int pair[2], rc;
+	pid_t pid;
+	char c;
+
+	if (pipe(pair) < 0)
+		return -1;
+	pid = filtered_process(filters, pair[1]);
+	close(pair[1]);
+	rc = read(pair[0], &c, 1) == 1 ? thread_filters_read(&cache, pid, native, &other) : -1;
+	close(pair[0]);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	thread_filters_fini(&cache);
+	return rc;
+}
+
+TEST(the_filters_of_a_process_are_read_from_outside)
+{
+	struct sock_filter low[] = { LOAD(nr), JUMP(BPF_JGE, 300, 0, 1), DENY, ALLOW };
+	struct sock_filter no_mount[] = { LOAD(nr), JUMP(BPF_JEQ, SYS_mount, 0, 1), DENY, ALLOW };
+	const struct sock_fprog first = { ARRAY_LEN(low), low },
+				second = { ARRAY_LEN(no_mount), no_mount };
+	const struct sock_fprog *const both[] = { &first, &second, NULL };
+	const struct sock_fprog *const none[] = { NULL };
+	struct filter_numbers n;
+
+	if (geteuid() != 0)
+		SKIP("not root");
+	if (numbers_of_process(both, &n) < 0)
+		SKIP("this host does not permit to read filters");
+	CHECK_INT(filter_numbers_count(&n), 299);
+	CHECK(!filter_numbers_has(&n, SYS_mount));
+	CHECK_INT(numbers_of_process(none, &n), 0);
+	CHECK_INT(filter_numbers_count(&n), FILTER_NUMBERS);
 }
