@@ -251,6 +251,7 @@ const struct seccomp_row seccomp_microvm_rows[] = {
 	ALLOW("futex"), ALLOW("ppoll"), ALLOW("poll"), ALLOW("write"), ALLOW("readv"), ALLOW("preadv"), ALLOW("pwritev"),
 	ALLOW("mmap"), ALLOW("munmap"), ALLOW("mprotect"), ALLOW("madvise"), ALLOW("mremap"),
 	ALLOW("rt_sigprocmask"), ALLOW("rt_sigaction"), ALLOW("rt_sigreturn"), ALLOW("rt_sigtimedwait"),
+	ALLOW_FOR("restart_syscall", "after a stop, a freeze or a look by the checker of proofs"),
 	ALLOW("clock_nanosleep"), ALLOW("clock_gettime"), ALLOW("eventfd2"), ALLOW("signalfd4"), ALLOW("gettid"), ALLOW("tgkill"),
 	ALLOW("fcntl"), ALLOW("dup3"), ALLOW("sendmsg"), ALLOW("recvmsg"),
 	ALLOW("getsockopt"), ALLOW("setsockopt"), ALLOW("getsockname"), ALLOW("getpeername"),

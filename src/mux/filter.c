@@ -84,6 +84,7 @@ static const struct sock_filter filter_vm_code[] = {
 	ALLOW(rt_sigprocmask),
 	ALLOW(rt_sigaction),
 	ALLOW(rt_sigreturn),
+	ALLOW(restart_syscall),
 	ALLOW(rt_sigtimedwait),
 	ALLOW(gettid),
 	ALLOW(tgkill),

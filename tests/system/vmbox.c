@@ -37,6 +37,35 @@ static double vm_ms(uint64_t since_ns)
 	return (double)(now_ns() - since_ns) / 1e6;
 }
 
+static int vm_child_of(int pid)
+{
+	char path[64], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "r");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	return atoi(text);
+}
+
+/* Memory of QEMU that it shares with no other process. */
+static void vm_print_memory(const struct made *m)
+{
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", vm_child_of(m->about.init_pid));
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Private_Dirty:", 14))
+			printf("# %s", line);
+	if (f)
+		fclose(f);
+}
+
 #define OPEN_VM(k)                                                                                 \
 	do {                                                                                       \
 		NEED_ROOT();                                                                       \
@@ -61,6 +90,7 @@ TEST(a_guest_runs_programs_and_serves_files)
 	begin = now_ns();
 	CHECK_INT(ask(m.init, &stat, sizeof(stat), NULL, 0), WIRE_STATUS);
 	printf("# STAT in %.1f ms\n", vm_ms(begin));
+	vm_print_memory(&m);
 	begin = now_ns();
 	CHECK_INT(sh(&m, "echo $((6 * 7)); id -u; exit 3"), 3);
 	printf("# shell in %.0f ms\n", vm_ms(begin));
@@ -146,18 +176,24 @@ TEST(limits_end_the_program_and_not_the_guest)
 
 /* ---- the end ---- */
 
-static int vm_child_of(int pid)
+/* Calls that were interrupted are continued by restart_syscall. */
+TEST(a_guest_continues_after_its_engine_was_stopped)
 {
-	char path[64], text[32] = "";
-	FILE *f;
+	struct keeper_sync k;
+	struct made m;
+	int qemu;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	f = fopen(path, "r");
-	if (f && !fgets(text, sizeof(text), f))
-		text[0] = 0;
-	if (f)
-		fclose(f);
-	return atoi(text);
+	OPEN_VM(&k);
+	CHECK(vm_make(&k, 256, &m) == 0);
+	qemu = vm_child_of(m.about.init_pid);
+	for (int i = 0; i < 20; i++) {
+		CHECK(qemu > 0 && kill(qemu, SIGSTOP) == 0);
+		poll(NULL, 0, 20);
+		CHECK(kill(qemu, SIGCONT) == 0);
+		CHECK_INT(sh(&m, "echo alive"), 0);
+	}
+	CHECK(end(k.fd, &m) == 0);
+	keeper_sync_close(&k);
 }
 
 TEST(a_killed_engine_ends_its_box_and_no_other)
