@@ -1,5 +1,6 @@
 /* wasm_host_test.c - the WASI host with a memory of one page and without a module: wrong pointers, files, limits, the filter. */
 #include "wasm/host_wasi.h"
+#include "prove/thread_filters.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -9,7 +10,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,4 +323,38 @@ TEST(nothing_is_left)
 
 	snprintf(command, sizeof(command), "rm -r %s", top);
 	CHECK_INT(system(command), 0);
+}
+
+/* As `atoll prove` counts them: by the filter that the kernel has loaded. */
+TEST(at_most_28_system_calls_reach_the_kernel_seen_from_outside)
+{
+	struct filter_numbers native, other;
+	struct thread_filters cache = { 0 };
+	struct iovec byte = { (void *)"x", 1 };
+	int pair[2], rc;
+	pid_t pid;
+	char c;
+
+	if (geteuid() != 0)
+		SKIP("not root");
+	CHECK(pipe(pair) == 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		host_filter_load();
+		rc = (int)writev(pair[1], &byte, 1);
+		for (;;)
+			syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+	}
+	rc = read(pair[0], &c, 1) == 1 ? thread_filters_read(&cache, pid, &native, &other) : -1;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(pair[0]);
+	close(pair[1]);
+	thread_filters_fini(&cache);
+	if (rc < 0)
+		SKIP("this host does not permit to read filters");
+	CHECK_INT(filter_numbers_count(&native), host_filter_calls);
+	CHECK(filter_numbers_distinct(&native) <= 28);
+	CHECK_INT(filter_numbers_count(&other), 0);
 }
