@@ -13,6 +13,8 @@ struct channel_role { /* what mux and guest stub do differently */
 	void (*greeted)(const void *body);    /* HELLO, or RESUME */
 	/* Something is about to be sent for the first time. */
 	void (*begin)(void);
+	/* Before a frame is read from this stream. 0: not in this turn. NULL: nothing to do. */
+	int (*before)(unsigned number);
 	/* A frame was read from a stream. 1: forward it; 0: it is dealt with; -1: close the stream. */
 	int (*frame)(unsigned number, char *frame, uint32_t bytes, const int *fds, unsigned nfds);
 	/* The peer has opened this stream with OPEN: its descriptor, or -1. */

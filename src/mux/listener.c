@@ -75,12 +75,25 @@ int listener_connect(unsigned number)
 	return fd;
 }
 
-void listener_close_abandoned(void)
+int listener_exists(void)
 {
 	int i;
 
 	listener_sweep();
 	for (i = 0; i < LISTENERS; i++)
-		if (listeners[i].number && descriptor_abandoned(&listeners[i].at))
+		if (listeners[i].number)
+			return 1;
+	return 0;
+}
+
+int listener_close_abandoned(void)
+{
+	int i, n = 0;
+
+	for (i = 0; i < LISTENERS; i++)
+		if (listeners[i].number && descriptor_abandoned(&listeners[i].at)) {
 			stream_finish(listeners[i].number);
+			n++;
+		}
+	return n;
 }

@@ -116,6 +116,18 @@ static void mux_answer_upper(unsigned number, uint32_t ref)
 		stream_answer(number, &f, sizeof(f), (int)fd);
 }
 
+/* LISTEN may request the port of a listener that was closed outside: inside it is closed first. */
+static int mux_before(unsigned number)
+{
+	struct frame f;
+
+	if (number % 2 == 0 || !listener_exists() ||
+	    sys_peek(stream_at(number)->src.fd, &f, sizeof(f)) < (long)sizeof(f) ||
+	    f.type != WIRE_LISTEN)
+		return 1;
+	return !listener_close_abandoned();
+}
+
 static int mux_frame(unsigned number, char *frame, uint32_t bytes, const int *fds, unsigned nfds)
 {
 	const struct frame *f = (const struct frame *)(const void *)frame;
@@ -132,8 +144,6 @@ static int mux_frame(unsigned number, char *frame, uint32_t bytes, const int *fd
 		kept = 1;
 	else if (kept)
 		claimed = 1;
-	if (f->type == WIRE_LISTEN)
-		listener_close_abandoned();
 	if (f->type == WIRE_FILES && f->flags & WIRE_FILES_UPPER) {
 		mux_answer_upper(number, f->ref);
 		return 0;
@@ -155,6 +165,7 @@ static const struct channel_role mux_role = {
 	.ended = mux_ended,
 	.greeted = mux_greeted,
 	.begin = mux_begin,
+	.before = mux_before,
 	.frame = mux_frame,
 	.refuse = mux_refuse,
 };

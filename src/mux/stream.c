@@ -147,8 +147,12 @@ static void stream_pull_frame(unsigned number)
 			    .msg_iovlen = 1,
 			    .msg_control = &ride,
 			    .msg_controllen = sizeof(ride) };
-	long n = sys_recvmsg(s->src.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	unsigned nfds = 0;
+	long n;
+
+	if (channel_role->before && !channel_role->before(number))
+		return;
+	n = sys_recvmsg(s->src.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	/* The kernel returns ECONNRESET once if the peer has left frames unread; frames that the peer
 	 * has sent follow. */
@@ -492,5 +496,7 @@ void stream_take(const struct packet_head *h, const struct packet_fd *fds, const
 		deliver_bytes(h->stream, body, h->bytes);
 	if (h->type == PACKET_ACCEPT && streams[fds[0].stream].src.fd < 0)
 		stream_finish(fds[0].stream);
+	if (h->type == PACKET_CLOSE)
+		stream_settle(h->stream); /* the next packet may need what it has closed */
 	stream_due(h->stream);
 }

@@ -1377,6 +1377,105 @@ static void listen_opens_a_port_inside(struct box *b)
 	expect_error(b->conn, ERR_INVALID);
 }
 
+/* A socket on a free port of 127.0.0.1, listening or closed again; its address is in *at. */
+static int local_port(struct sockaddr_in *at, int listening)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof(*at);
+
+	*at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	CHECK(!bind(fd, (struct sockaddr *)at, sizeof(*at)));
+	CHECK(!getsockname(fd, (struct sockaddr *)at, &n));
+	if (listening)
+		CHECK(!listen(fd, 512));
+	else
+		close(fd);
+	return fd;
+}
+
+static void a_port_is_free_again_when_its_listener_is_closed(struct box *b)
+{
+	struct wire_connect w = { .head = head(WIRE_LISTEN, 6) };
+	struct sockaddr_in at;
+	int i;
+
+	local_port(&at, 0);
+	w.port = ntohs(at.sin_port);
+	for (i = 0; i < 3; i++) {
+		send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+		expect(b->conn, WIRE_FD);
+		CHECK(frame_fd >= 0);
+		close(frame_fd);
+	}
+}
+
+/* Bytes both ways at the same time, more than any buffer holds, then the end of one direction. */
+static void a_connection_ends_in_each_direction_by_itself(struct box *b)
+{
+	enum { MANY = 4 << 20 };
+	struct wire_connect w = { .head = head(WIRE_CONNECT, 5) };
+	static char bytes[65536];
+	struct sockaddr_in at;
+	auto_fd int listener = local_port(&at, 1), server = -1, client = -1;
+	ssize_t n, got = 0;
+	pid_t other;
+
+	w.port = ntohs(at.sin_port);
+	send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+	expect(b->conn, WIRE_FD);
+	client = frame_fd;
+	fcntl(client, F_SETFL, 0);
+	server = accept(listener, NULL, NULL);
+	other = fork();
+	if (!other) { /* sends back what it gets, after its end */
+		while ((n = read(server, bytes, sizeof(bytes))) > 0)
+			got += n;
+		while (got > 0 && (n = write(server, bytes, sizeof(bytes))) > 0)
+			got -= n;
+		_exit(got != 0);
+	}
+	while (got < MANY && (n = write(client, bytes, sizeof(bytes))) > 0)
+		got += n;
+	CHECK(got == MANY && !shutdown(client, SHUT_WR));
+	close(steal_fd(&server));
+	while (got > 0 && readable(client, PATIENCE_MS) &&
+	       (n = read(client, bytes, sizeof(bytes))) > 0)
+		got -= n;
+	CHECK(!got && readable(client, PATIENCE_MS) && read(client, bytes, 1) == 0);
+	CHECK(waitpid(other, &frame_len, 0) == other && !frame_len);
+}
+
+#ifdef BOXED_MUX
+static void more_connections_than_streams_are_errors_and_not_the_end(struct box *b)
+{
+	enum { MANY = 300 };
+	struct wire_connect w = { .head = head(WIRE_CONNECT, 5) };
+	struct sockaddr_in at;
+	auto_fd int listener = local_port(&at, 1);
+	int fds[MANY], n = 0, errors = 0, i;
+
+	w.port = ntohs(at.sin_port);
+	for (i = 0; i < MANY; i++) {
+		send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+		if (receive(b->conn) == WIRE_FD)
+			fds[n++] = frame_fd;
+		else if (HEAD->type == WIRE_ERROR && GOT(wire_error)->kind == ERR_LIMIT)
+			errors++;
+	}
+	CHECK(n + errors == MANY && n > 200 && errors > 0);
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	for (i = 0; i < PATIENCE_MS; i++) { /* until the other end has closed one, too */
+		send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);
+		if (receive(b->conn) == WIRE_FD)
+			break;
+		poll(NULL, 0, 1);
+	}
+	CHECK(frame_fd >= 0);
+	close(frame_fd);
+}
+#endif
+
 static void sha256_agrees_with_its_standard(struct box *b)
 {
 	static const struct {
@@ -1560,6 +1659,11 @@ static const struct test tests[] = {
 	TEST(the_65th_client_is_rejected),
 	TEST(connect_reaches_a_port_inside),
 	TEST(listen_opens_a_port_inside),
+	TEST(a_port_is_free_again_when_its_listener_is_closed),
+	TEST(a_connection_ends_in_each_direction_by_itself),
+#ifdef BOXED_MUX
+	TEST(more_connections_than_streams_are_errors_and_not_the_end),
+#endif
 	TEST_DIRECT(sha256_agrees_with_its_standard),
 	TEST_DIRECT(an_idle_init_uses_little_memory),
 	TEST_DIRECT(an_init_maps_its_image_and_nothing_else),

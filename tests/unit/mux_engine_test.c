@@ -186,9 +186,11 @@ static const char *mux_path(void)
 	return path;
 }
 
+/* command NULL: without an engine; descriptor 8 is init. */
 static void mux_start(const char *command, const char *what)
 {
-	char *argv[] = { "mux", "0", "1", "--", (char *)command, "engine", (char *)what, NULL };
+	char *argv[] = { "mux",           "0",      "1",          command ? "--" : NULL,
+			 (char *)command, "engine", (char *)what, NULL };
 	char *env[] = { NULL };
 	struct sockaddr_un any = { .sun_family = AF_UNIX };
 	int pair[2], i;
@@ -210,6 +212,8 @@ static void mux_start(const char *command, const char *what)
 			from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 100);
 		for (i = 0; i < 7; i++)
 			dup2(from[i], i);
+		if (!command)
+			dup2(open(tap_argv[1], O_RDONLY | O_CLOEXEC), 8);
 		execve(mux_path(), argv, env);
 		_exit(99);
 	}
@@ -411,5 +415,51 @@ TEST(cgroups_and_warm_interpreters_of_the_keeper_come_too_late)
 		CHECK_INT(mux_frame(&e), WIRE_DONE);
 		CHECK(sendmsg(conn, &m, MSG_NOSIGNAL) > 0);
 		CHECK_INT(mux_wait(), PACKET_EXIT + cases[i].fault);
+	}
+}
+
+/* The only child of a process; 0: none. */
+static pid_t child_of(pid_t pid)
+{
+	char path[64], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "re");
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	return atoi(text);
+}
+
+static int has_ended(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE_MS && kill(pid, 0) == 0; i++)
+		poll(NULL, 0, 1);
+	return kill(pid, 0) < 0;
+}
+
+TEST(the_end_of_any_of_the_three_processes_is_the_end_of_all)
+{
+	static const int status[3] = { -SIGKILL, PACKET_EXIT + PACKET_ENGINE_DIED, 128 + SIGKILL };
+	struct wire_error e;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		pid_t pids[3];
+
+		mux_start(NULL, NULL);
+		CHECK_INT(mux_frame(&e), WIRE_DONE);
+		mux_persist();
+		pids[0] = mux;
+		pids[1] = child_of(mux);
+		pids[2] = child_of(pids[1]);
+		CHECK(pids[1] > 0 && pids[2] > 0);
+		kill(pids[i], SIGKILL);
+		CHECK_INT(mux_wait(), status[i]);
+		CHECK(has_ended(pids[1]) && has_ended(pids[2]));
 	}
 }
