@@ -85,6 +85,15 @@ static void attach(unsigned stream, unsigned kind)
 	say_packet(PACKET_FRAME, 1, sizeof(f), 1, &fd, &f, sizeof(f));
 }
 
+/* Grants nothing, reads nothing, until mux has ended. */
+static void await_end(void)
+{
+	struct pollfd p = { .fd = 0 };
+
+	poll(&p, 1, -1);
+	_exit(0);
+}
+
 static void play(const char *what)
 {
 	uint64_t much = 1ull << 63;
@@ -115,7 +124,7 @@ static void play(const char *what)
 		if (fork())
 			_exit(0);
 		boot();
-		pause();
+		await_end();
 	}
 	if (!strcmp(what, "cut before")) {
 		say(bytes, 3);
@@ -160,7 +169,7 @@ static void play(const char *what)
 		say_packet(PACKET_CLOSE, 1, 0, 0, NULL, NULL, 0);
 		_exit(5);
 	}
-	pause(); /* grants nothing, reads nothing */
+	await_end();
 }
 
 __attribute__((constructor)) static void engine(int argc, char **argv)
