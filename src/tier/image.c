@@ -164,7 +164,7 @@ int image_pack(const char *tree, int fd, struct err *e)
 	argv[n++] = tree;
 	if ((geteuid() == 0 && fchown(fd, TOOL_UID, TOOL_UID) < 0) || fchmod(fd, 0600) < 0)
 		return err_sys(e, "owner of the image");
-	if (tool_run_as(argv, TOOL_UID, fd, IMAGE_PACK_S, e) < 0)
+	if (host_tool_run_as(argv, TOOL_UID, fd, IMAGE_PACK_S, e) < 0)
 		return e->kind == ERR_NOT_FOUND
 			       ? err_set(e, ERR_NOT_FOUND,
 					 "mkfs.erofs is not installed: apt install erofs-utils")

@@ -192,7 +192,7 @@ static int kernel_unpack(const char *path, struct buf *out, struct err *e)
 
 	if (strcmp(end, ".ko") == 0)
 		return kernel_read_file(path, out, e);
-	return tool_output(strcmp(end, ".xz") == 0 ? xz : zstd, out, MODULE_LARGEST, e);
+	return host_tool_output(strcmp(end, ".xz") == 0 ? xz : zstd, out, MODULE_LARGEST, e);
 }
 
 static int kernel_add_module(const struct kernel_image *k, const char *name, unsigned depth,

@@ -211,7 +211,7 @@ static int qemu_probe_file(const char *path, struct wire_tier_facts *out, struct
 	if (st.st_mode & 022 || (st.st_uid != 0 && st.st_uid != geteuid()))
 		return err_set(e, ERR_DENIED, "%.120s can be changed by others than root; " INSTALL,
 			       path);
-	if (tool_output(version, &text, 4096, e) < 0 ||
+	if (host_tool_output(version, &text, 4096, e) < 0 ||
 	    qemu_parse_version(buf_str(&text), out->version, e) < 0)
 		return err_in(e, "%.120s", path);
 	snprintf(out->engine, sizeof(out->engine), "%s", path);

@@ -69,8 +69,8 @@ static const char *tool_first_line(struct buf *text)
 	return buf_str(text);
 }
 
-static int tool_run(const char *const *argv, uint32_t uid, int keep, int both, struct buf *out,
-		    size_t most, unsigned timeout_s, struct err *e)
+static int host_tool_run(const char *const *argv, uint32_t uid, int keep, int both, struct buf *out,
+			 size_t most, unsigned timeout_s, struct err *e)
 {
 	int pipes[2], status = 0, done;
 	pid_t pid;
@@ -103,14 +103,15 @@ static int tool_run(const char *const *argv, uint32_t uid, int keep, int both, s
 	return 0;
 }
 
-int tool_output(const char *const *argv, struct buf *out, size_t most, struct err *e)
+int host_tool_output(const char *const *argv, struct buf *out, size_t most, struct err *e)
 {
-	return tool_run(argv, TOOL_UID, -1, 0, out, most, TOOL_TIMEOUT_S, e);
+	return host_tool_run(argv, TOOL_UID, -1, 0, out, most, TOOL_TIMEOUT_S, e);
 }
 
-int tool_run_as(const char *const *argv, uint32_t uid, int keep, unsigned timeout_s, struct err *e)
+int host_tool_run_as(const char *const *argv, uint32_t uid, int keep, unsigned timeout_s,
+		     struct err *e)
 {
 	auto_buf struct buf text = { 0 };
 
-	return tool_run(argv, uid, keep, 1, &text, TOOL_TEXT, timeout_s, e);
+	return host_tool_run(argv, uid, keep, 1, &text, TOOL_TEXT, timeout_s, e);
 }

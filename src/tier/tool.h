@@ -9,9 +9,10 @@
 enum { TOOL_UID = 65534 };
 
 /* Its output, at most `most` bytes. A status other than 0 is an error with its first line. */
-must_check int tool_output(const char *const *argv, struct buf *out, size_t most, struct err *e);
+must_check int host_tool_output(const char *const *argv, struct buf *out, size_t most,
+				struct err *e);
 
 /* Without privileges: as `uid` (if this process is root). keep: descriptor that becomes number 3 of
  * the program, or -1. */
-must_check int tool_run_as(const char *const *argv, uint32_t uid, int keep, unsigned timeout_s,
-			   struct err *e);
+must_check int host_tool_run_as(const char *const *argv, uint32_t uid, int keep, unsigned timeout_s,
+				struct err *e);

@@ -27,7 +27,7 @@ static void remove_folder(void)
 	const char *const argv[] = { "/usr/bin/rm", "-rf", folder, NULL };
 	struct err e;
 
-	CHECK_INT(tool_run_as(argv, 0, -1, 10, &e), 0);
+	CHECK_INT(host_tool_run_as(argv, 0, -1, 10, &e), 0);
 }
 
 static void write_text(const char *name, const char *text, size_t n, unsigned mode)
@@ -65,7 +65,7 @@ TEST(cpio_reads_back_what_was_written)
 	CHECK_INT(c.out.len % 4, 0);
 	write_text("a.cpio", c.out.p, c.out.len, 0644);
 	snprintf(path, sizeof(path), "%s/a.cpio", folder);
-	CHECK_INT(tool_output(argv, &names, 4096, &e), 0);
+	CHECK_INT(host_tool_output(argv, &names, 4096, &e), 0);
 	CHECK_STR(buf_str(&names), ".\na\nlink\nempty\n");
 	cpio_fini(&c);
 	remove_folder();
