@@ -159,7 +159,7 @@ the_manual_lists_every_setting_with_variable_and_default() {
 	is "$(cat manual)" "$(cat settings)"
 	sed -n 's/^\.It Ic \([^ ]*\) , Ev [^ ]* Pq \(.*\)/\1 \2/p' "$page" | while read -r name default; do
 		case $default in '<'*) continue ;; esac # depends on the user
-		is "$("$ATOLL" config get "$name")" "$default" "$name"
+		is "$("$ATOLL" config get "$name" | paste -sd ,)" "$default" "$name" # a list has a line for each entry
 	done
 }
 
