@@ -1,9 +1,11 @@
 /* proof_test.c - stored proofs of isolation tiers, and until when they hold. */
 #include "base/cleanup.h"
 #include "daemon/prove_runner.h"
+#include "fleet/fleet.h"
 #include "prove/build_id.h"
 #include "prove/proof.h"
 #include "prove/prove.h"
+#include "store/events.h"
 #include "store_dir.h"
 #include "tap.h"
 
@@ -245,4 +247,69 @@ TEST(a_tier_is_proven_when_it_is_offered_and_has_no_valid_proof)
 	tiers[CHOOSE_GVISOR].state = PROVE_STALE;
 	CHECK_INT(DUE(START_MS + 10 * MINUTE_MS, 0), CHOOSE_GVISOR);
 #undef DUE
+}
+
+/* "tier.proven tier.withdrawn ": the events so far, each with the team default. */
+static const char *tier_events(struct store *s)
+{
+	static char text[200];
+	struct store_events list = { 0 };
+
+	text[0] = 0;
+	if (store_event_list(s, 0, "default", NULL, 0, &list, &err) < 0)
+		return err.msg;
+	for (unsigned i = 0; i < list.n; i++) {
+		strcat(text, list.v[i].type);
+		strcat(text, " ");
+	}
+	store_events_fini(&list);
+	return text;
+}
+
+TEST(a_changed_engine_withdraws_its_tier_until_it_is_proven_again)
+{
+	STORE(s, dir);
+	static struct fleet fleet;
+	struct prove_runner r = { .fleet = &fleet, .settings = "", .fd = -1, .asked = -1 };
+	struct wire_tier_facts facts = { .tier = WIRE_TIER_GVISOR,
+					 .state = WIRE_TIER_OFFERED,
+					 .engine = "/usr/bin/runsc",
+					 .version = "release-20221219",
+					 .platform = "ptrace" };
+	struct isolation_proof out = { 0 };
+	struct prove_keys k;
+	struct store_proof p;
+
+	fleet = (struct fleet){ .store = s, .run_writer.fleet = &fleet };
+	memset(facts.sha256, 'a', 64);
+	prove_runner_judge(&r, CHOOSE_GVISOR, &facts, &out);
+	CHECK_INT(out.state, CHOOSE_UNPROVEN);
+	CHECK_STR(tier_events(s), "");
+
+	prove_keys_of(&k, "gvisor", "", &facts);
+	p = proof_of(&k, "aaaaaaaaaaaa", fleet_now_ns() - 1000000000);
+	CHECK_OK(store_proof_add(s, &p, &err));
+	prove_runner_judge(&r, CHOOSE_GVISOR, &facts, &out);
+	CHECK_INT(out.state, CHOOSE_PROVEN);
+	CHECK_STR(out.id, "aaaaaaaaaaaa");
+	prove_runner_judge(&r, CHOOSE_GVISOR, &facts, &out);
+	CHECK_STR(tier_events(s), "tier.proven ");
+
+	facts.sha256[5] = 'b';
+	out = (struct isolation_proof){ 0 };
+	prove_runner_judge(&r, CHOOSE_GVISOR, &facts, &out);
+	CHECK_INT(out.state, CHOOSE_UNPROVEN);
+	CHECK_STR(out.id, "");
+	CHECK_INT(r.tiers[CHOOSE_GVISOR].withdrawn, 1);
+	CHECK_STR(tier_events(s), "tier.proven tier.withdrawn ");
+
+	/* The new engine fails its proof: it is not an alternative for anything until something changes. */
+	prove_keys_of(&k, "gvisor", "", &facts);
+	p = proof_of(&k, "bbbbbbbbbbbb", fleet_now_ns() - 1000);
+	p.passed = 0;
+	p.failed = 1;
+	CHECK_OK(store_proof_add(s, &p, &err));
+	prove_runner_judge(&r, CHOOSE_GVISOR, &facts, &out);
+	CHECK_INT(out.state, CHOOSE_WITHDRAWN);
+	CHECK_STR(tier_events(s), "tier.proven tier.withdrawn ");
 }
