@@ -258,6 +258,9 @@ static int open_master(const struct child_args *c)
 	return fd;
 }
 
+static LAZY int
+	no_resize_signal; /* gVisor, which has no TIOCGPTPEER, does not send SIGWINCH either */
+
 /* The other end of a terminal. gVisor has no TIOCGPTPEER; there it is opened by its name. */
 static int open_slave(int master)
 {
@@ -269,6 +272,7 @@ static int open_slave(int master)
 
 	if (slave != -ENOTTY)
 		return (int)slave;
+	no_resize_signal = 1;
 	slave = sys_ioctl(master, TIOCGPTN, &number);
 	if (slave < 0)
 		return (int)slave;
@@ -598,6 +602,17 @@ void exec_signal(struct exec *x, int signo)
 	}
 }
 
+/* To the foreground, where that is known, else to the group of the leader. */
+static void exec_signal_resize(const struct exec *x)
+{
+	int group = 0;
+
+	if (sys_ioctl(x->out[0].src.fd, TIOCGPGRP, &group) < 0 || group <= 1)
+		group = x->group;
+	if (group > 1)
+		sys_kill(-group, SIGWINCH);
+}
+
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 {
 	struct winsize size = { .ws_row = rows, .ws_col = cols };
@@ -606,6 +621,8 @@ void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 		return;
 	x->rows = rows;
 	x->cols = cols;
+	if (no_resize_signal && x->pid)
+		exec_signal_resize(x);
 }
 
 /* The grace period has ended: init no longer waits for the processes that hold the pipes. A
