@@ -275,9 +275,11 @@ static void an_init_that_is_not_pid_1_ends_its_own_processes_and_no_other(struct
 	pid_t other = fork();
 	int i;
 
-	if (!other)
+	if (!other) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	CHECK(other > 0);
 	for (i = 0; i < 2; i++) {
 		st.head.ref = 10 + (uint32_t)i;
