@@ -235,7 +235,8 @@ const struct seccomp_row seccomp_gvisor_rows[] = {
 };
 const unsigned seccomp_n_gvisor_rows = ARRAY_LEN(seccomp_gvisor_rows);
 
-/* From traces of a boot, a restore and programs in the guest, with QEMU 7.2. clang-format off */
+/* From traces of a boot, a restore and programs in the guest, with QEMU 7.2. */
+/* clang-format off */
 const struct seccomp_row seccomp_microvm_rows[] = {
 	/* the dynamic linker, and QEMU until it runs the guest */
 	ALLOW("execve"), ALLOW_FOR("execveat", "the launcher executes mux by descriptor"), ALLOW("brk"), ALLOW("arch_prctl"), ALLOW("access"), ALLOW("faccessat"), ALLOW("openat"),

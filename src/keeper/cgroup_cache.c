@@ -260,8 +260,8 @@ int cgroup_cache_may_keep(struct keeper *k, const struct keeper_box *b)
 	struct box_limits its = keeper_box_limits(b), want = cache_common(k);
 
 	return k->host.cgroups.version == 1 && !k->stopping && b->meta.cgroup[0] && !b->changed &&
-	       !b->meta.about.tier &&
-	       !b->meta.about.frozen && memcmp(&its, &want, sizeof(its)) == 0 &&
+	       !b->meta.about.tier && !b->meta.about.frozen &&
+	       memcmp(&its, &want, sizeof(its)) == 0 &&
 	       strcmp(b->meta.cgroup, b->meta.about.id) != 0 &&
 	       ((b->own && b->own->counted) || cgroup_is_empty(&k->host.cgroups, b->meta.cgroup));
 }

@@ -226,17 +226,19 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 {
 	char name[24];
 
-	*h = (struct host_state){ .run = -1,
-				  .records = -1,
-				  .proc = -1,
-				  .init_exe = -1,
-				  .disks = -1,
-				  .lock = -1,
-				  .layer_store = -1,
-				  .layers_dir = -1,
-				  .roots_dir = -1,
-				  .tier_service = -1,
-				  .tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1 } };
+	*h = (struct host_state){
+		.run = -1,
+		.records = -1,
+		.proc = -1,
+		.init_exe = -1,
+		.disks = -1,
+		.lock = -1,
+		.layer_store = -1,
+		.layers_dir = -1,
+		.roots_dir = -1,
+		.tier_service = -1,
+		.tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1 }
+	};
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();
@@ -268,8 +270,8 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
-	    host_seal_images(&h->init_exe, &h->tier_host.mux_exe, e) < 0 || host_start_tiers(h, state_dir, e) < 0 ||
-	    build_keeper_root(h, run_dir, e) < 0)
+	    host_seal_images(&h->init_exe, &h->tier_host.mux_exe, e) < 0 ||
+	    host_start_tiers(h, state_dir, e) < 0 || build_keeper_root(h, run_dir, e) < 0)
 		return -1;
 	if (!h->rootless)
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);

@@ -79,7 +79,8 @@ struct lang {
 	const struct lang_pattern *errors, *faults;
 	const char *warm;                  /* the matching warm interpreter, or NULL */
 	const struct lang_list *warm_when; /* another one, for programs with these imports */
-	const char *deterministic; /* the variable that makes its runs deterministic; NULL: they cannot be */
+	const char *
+		deterministic; /* the variable that makes its runs deterministic; NULL: they cannot be */
 	const char *hello, *selftest;
 
 	struct runtime_store *store;

@@ -14,9 +14,10 @@
 struct style {
 	const char *lang;
 	const char *open, *close; /* of a text */
-	const char *quote;        /* a quote in a text where nothing else is escaped; NULL: that of a shell */
-	const char *special;      /* characters that are escaped, besides \ and the quote */
-	const char *control;      /* format of a byte below 0x20 and of 0x7f */
+	const char
+		*quote; /* a quote in a text where nothing else is escaped; NULL: that of a shell */
+	const char *special;             /* characters that are escaped, besides \ and the quote */
+	const char *control;             /* format of a byte below 0x20 and of 0x7f */
 	const char *hidden, *hidden_far; /* format of an invisible character; above 0xffff */
 	int ascii; /* escape all non-ASCII: the file encoding is not certain */
 	int nul;   /* a string may contain a NUL */
