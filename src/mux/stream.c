@@ -54,15 +54,23 @@ static int stream_is_sink(unsigned number)
 	       !packet_sends(&channel_state, kind);
 }
 
-/* Of a pipe to write to, also the end of its reader is waited for. */
+/* A connection whose one direction has ended: it may be closed, too. */
+static int stream_is_half(unsigned number)
+{
+	return channel_state.streams[number].kind == PACKET_STREAM && streams[number].eof;
+}
+
+/* Of a pipe to write to, and of a connection that sends no more, also the end of the reader is waited
+ * for. */
 void stream_arm(unsigned number)
 {
 	struct stream *s = &streams[number];
+	int is_written = stream_is_sink(number) || stream_is_half(number);
 
 	if (s->src.fd >= 0)
 		loop_want(&s->src, (stream_wants_input(number) ? EPOLLIN : 0) |
 					   (s->from < s->to ? EPOLLOUT : 0) |
-					   (stream_is_sink(number) ? EPOLLERR : 0));
+					   (is_written ? EPOLLERR : 0));
 }
 
 /* ---- own descriptor to channel ---- */
@@ -221,6 +229,8 @@ static void stream_ready(struct event_source *src, uint32_t events)
 			if (stream_wants_input(number))
 				stream_pull(number);
 		while (events & EPOLLHUP && most-- && !s->owes && stream_wants_input(number));
+	if (stream_is_half(number) && events & (EPOLLERR | EPOLLHUP))
+		s->broken = 1; /* closed, not only shut down: no program reads from it */
 	stream_arm(number);
 	stream_due(number);
 }
