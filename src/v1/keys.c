@@ -73,15 +73,15 @@ static const char *team_meant(struct call *c, const char *asked)
 
 /* ---- create ---- */
 
-static int keys_read_isolation(struct call *c, struct store_key *k, struct err *e)
+/* The key of the caller: its minimum applies to the keys that it creates. Empty for another principal: the
+ * socket, or a token. */
+static int keys_caller(struct call *c, struct store_key *out, struct err *e)
 {
-	struct store_key mine = { 0 };
-
-	if (store_key_get(c->api->store, c->who.id, &mine, e) < 0)
-		mine.isolation[0] = 0; /* not a key: the socket, or a token */
-	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
-	return isolation_check_key(c->api->store, k, mine.isolation, principal_is_operator(&c->who),
-				   e);
+	*out = (struct store_key){ 0 };
+	if (store_key_get(c->api->store, c->who.id, out, e) == 0)
+		return 0;
+	*out = (struct store_key){ 0 };
+	return e->kind == ERR_NOT_FOUND ? 0 : -1;
 }
 
 static int read_key(struct call *c, struct store_key *k, struct err *e)
@@ -96,8 +96,7 @@ static int read_key(struct call *c, struct store_key *k, struct err *e)
 	if (store_role_parse(role, &k->role) < 0)
 		return err_set(e, ERR_INVALID, "role: '%.20s' is not viewer, editor or owner",
 			       role);
-	if (keys_read_isolation(c, k, e) < 0)
-		return -1;
+	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
 	if (!*box)
 		return 0;
 	b = fleet_named(&c->api->fleet, k->team, box);
@@ -123,6 +122,12 @@ static int has_room(struct call *c, const char *team, struct err *e)
 
 int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1], struct err *e)
 {
+	struct store_key mine;
+
+	if (keys_caller(c, &mine, e) < 0 ||
+	    isolation_check_key(c->api->store, k, mine.isolation, principal_is_operator(&c->who),
+				e) < 0)
+		return -1;
 	if (has_room(c, k->team, e) < 0 || store_key_make(out_text, k, e) < 0)
 		return -1;
 	return store_key_add(c->api->store, k, e);

@@ -4,7 +4,8 @@
 
 extern const struct field keys_create_fields[], keys_list_query[], keys_one_query[];
 
-/* Creates a key for k->team, unless the team has too many; out_text is the key itself. */
+/* Creates a key for k->team, unless the team has too many; out_text is the key itself. It is not
+ * below the minimum of the key of the caller, which it gets if it has none. */
 must_check int keys_add(struct call *c, struct store_key *k, char out_text[KEY_TEXT + 1],
 			struct err *e);
 /* Sends the only answer that contains the key, and wipes text. doc: the answer without the key,

@@ -104,6 +104,17 @@ no_box_is_weaker_than_its_key_or_team_requires() {
 	is "$(get .isolation)" microvm
 	api POST /v1/keys '{"name": "weaker", "isolation": "container"}'
 	is "$code" 400 "$body"
+	# Nor by the other ways to a key: that of E2B, and a session of the web page.
+	api POST /api-keys '{"name": "other"}'
+	key=$(get .key)
+	api POST /v1/boxes '{"isolation": "container"}'
+	has "$body" "the key requires 4"
+	key=$strict
+	api POST /v1/ui/links '{}'
+	if [ "$code" != 404 ]; then # built without the page
+		api POST /v1/ui/sessions "{\"token\": \"$(get .token)\"}"
+		is "$(get .isolation)" microvm "$body"
+	fi
 	key=$all
 	api PUT /v1/teams/strict '{"isolation": "gvisor"}'
 	is "$(get .isolation)" gvisor
