@@ -109,7 +109,7 @@ table() {
 		rlimits_are_those_of_the_policy                                          escaped  steps:resource limits
 		kernel_objects_are_limited                                               escaped  steps:resource limits
 		a_program_has_no_capability_and_cannot_gain_one                          escaped  steps:capability bounds
-		init_has_its_own_uid                                                     closed   steps:identity          # then it cannot drop the bounds
+		init_has_its_own_uid                                                     escaped  steps:identity
 		init_does_not_run_as_root_of_the_box                                     escaped  steps:identity,exec:capability bounds
 		a_program_has_no_capability_and_cannot_gain_one                          closed   steps:capabilities      # then init cannot change its uid
 		no_program_gains_privileges                                              closed   steps:no new privileges # then no filter can be loaded
