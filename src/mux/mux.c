@@ -30,6 +30,7 @@ static int engine, engine_over, engine_status; /* pid; its end; as a status of o
 static int has_engine, ready; /* ready: HELLO has arrived, and the keeper knows it */
 static int kept, claimed;     /* see src/init/conn.c: PERSIST has arrived; a client has the box */
 static uint64_t ended_ns, engine_over_ns; /* of the channel, 0: it is open; of the engine */
+static uint8_t ends_box[PACKET_STREAMS];  /* the end of this connection is the end of the box */
 
 /* Until the guest stub is ready, the keeper waits for a frame on the first connection. */
 static _Noreturn void mux_exit(int status)
@@ -140,6 +141,7 @@ static int mux_frame(unsigned number, char *frame, uint32_t bytes, const int *fd
 		mux_fault(PACKET_NO_CGROUPS);
 	if (first && !kept && f->type == WIRE_ZYGOTE && nfds)
 		mux_fault(PACKET_NO_ZYGOTE);
+	ends_box[number] |= f->type == WIRE_KILL_ON_CLOSE;
 	if (first && f->type == WIRE_PERSIST)
 		kept = 1;
 	else if (kept)
@@ -303,6 +305,18 @@ static int mux_engine_failed(void)
 	return engine_over && engine_status && !ended_ns;
 }
 
+/* KILL_ON_CLOSE is a promise to the client. init keeps it, too, but a guest may hang, at the process limit of its
+ * engine for example. Numbers of connections are odd; one is not used again in the turn in which it has ended. */
+static int mux_client_left(void)
+{
+	unsigned i;
+
+	for (i = PACKET_FIRST; i < PACKET_STREAMS; i += 2)
+		if (ends_box[i] && stream_at(i)->gone)
+			return 1;
+	return 0;
+}
+
 static void mux_check_end(void)
 {
 	const struct packet_stream *first = &channel_state.streams[PACKET_FIRST];
@@ -310,6 +324,8 @@ static void mux_check_end(void)
 	/* Before a client has the box, the end of the first connection is the end of the box. If the guest
 	 * has closed it, the channel ends, too. */
 	if (stream_at(PACKET_FIRST)->gone && first->kind && !first->peer_closed && !claimed)
+		sys_exit(0);
+	if (!ended_ns && mux_client_left())
 		sys_exit(0);
 	if (mux_engine_failed() && loop_now_ns - engine_over_ns > CHILD_NS)
 		mux_ended();

@@ -396,6 +396,20 @@ TEST(before_a_client_has_the_box_the_end_of_the_first_connection_ends_mux)
 	CHECK_INT(mux_wait(), 0);
 }
 
+TEST(the_end_of_a_client_ends_the_box_if_it_asked_for_that_also_with_a_silent_guest)
+{
+	struct frame f = { .version = WIRE_VERSION, .type = WIRE_KILL_ON_CLOSE };
+	struct wire_error e;
+
+	mux_start(SELF, "silent");
+	CHECK_INT(mux_frame(&e), WIRE_DONE);
+	mux_persist();
+	CHECK_INT(send(conn, &f, sizeof(f), MSG_NOSIGNAL), sizeof(f));
+	close(conn);
+	conn = -1;
+	CHECK_INT(mux_wait(), 0);
+}
+
 TEST(cgroups_and_warm_interpreters_of_the_keeper_come_too_late)
 {
 	static const struct {
