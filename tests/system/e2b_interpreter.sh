@@ -237,6 +237,15 @@ r_and_java_keep_their_state() {
 	fi
 }
 
+# A line whose parts are more than 50 ms apart is sent in parts: on a busy machine that happens to a few of 40 lines, while
+# without the joining it happens to all.
+few_lines_are_cut() {
+	local cut
+
+	cut=$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | 1' | wc -l)
+	[ "$cut" -le 10 ] || fail "$cut parts of lines: $body"
+}
+
 # R writes a line in three parts, and a client that prints each part as a line shows three lines.
 a_line_written_in_parts_is_one_output_line() {
 	sandbox
@@ -246,11 +255,11 @@ for i in range(40):
         os.write(1, piece)
         time.sleep(0.001)'
 	is "$(lines stdout | jq -rj .text | wc -l)" 40
-	is "$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | .text')" ''
+	few_lines_are_cut
 	if [ -x /usr/bin/Rscript ]; then
 		execute 'for (i in 1:40) print("Hello, World!")' 'language: "r"'
 		is "$(lines stdout | jq -rj .text | wc -l)" 40 "$body"
-		is "$(lines stdout | jq -r 'select(.text | endswith("\n") | not) | .text')" ''
+		few_lines_are_cut
 	fi
 	# An incomplete line is sent after a moment, before another event, and at the end.
 	begin 'import time
