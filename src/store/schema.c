@@ -857,12 +857,19 @@ static const char run_counts[] = "CREATE TABLE run_counts ("
 				 " PRIMARY KEY (language, outcome)"
 				 ") STRICT, WITHOUT ROWID;";
 
+/* When a box was stopped or paused last; its disk is charged from then on. For one that is stopped or paused now, that
+ * is not known. */
+static const char stored_boxes[] =
+	"ALTER TABLE boxes ADD COLUMN stored_ns INTEGER NOT NULL DEFAULT 0;"
+	"UPDATE boxes SET stored_ns = strftime('%s', 'now') * 1000000000"
+	" WHERE state IN ('kept', 'paused');";
+
 const char *const schema_steps[] = {
 	first,      contexts,     batches,   network,    package_sets,        cheaper_runs,
 	surfaces,   pauses,       snapshots, pipelines,  policies_and_agents, clocks,
 	history,    mcp_sessions, ui_links,  secrets,    network_rules,       templates,
 	usage,      series,       receipts,  schedules,  notifications,       usage_sums,
-	usage_disk, isolation,    proofs,    run_counts,
+	usage_disk, isolation,    proofs,    run_counts, stored_boxes,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 
