@@ -62,7 +62,7 @@ struct control_message {
 	uint32_t number;               /* hello: of the sender */
 	char name[CONTROL_NAME];       /* hello of a node */
 	char version[CONTROL_VERSION]; /* hello */
-	uint64_t epoch;                /* hello; of a node: the last one it was told, or 0 */
+	uint64_t epoch;                /* hello; of a node: the last one it received, or 0 */
 	uint64_t seq;                  /* ack: of the heartbeat; rows: the last revision in it */
 	unsigned count;                /* open: connections */
 	unsigned has_templates, has_labels; /* heartbeat: the lists are in it */

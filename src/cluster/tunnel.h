@@ -98,7 +98,7 @@ struct tunnel_ask { /* in memory of the caller, until done() or tunnels_cancel()
 /* 1: *out_link is the caller's. 0: a->done() follows. -1: refused, see a. */
 int tunnels_take(struct tunnels *t, uint32_t node, struct tunnel_ask *a,
 		 struct upstream_link *out_link);
-void tunnels_cancel(struct tunnel_ask *a); /* done() is not called; fine on one that is over */
+void tunnels_cancel(struct tunnel_ask *a); /* done() is not called; fine on one that has ended */
 /* Exactly once for each connection that was taken: it can carry another request, or fd is -1: it was
  * closed. */
 void tunnels_give(struct tunnels *t, uint32_t node, struct upstream_link take_link);
