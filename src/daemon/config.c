@@ -1,6 +1,7 @@
 /* config.c - see config.h. Sources are read from the weakest to the strongest, each over the one
  * before; all of them are checked, also where a stronger one overrides them. */
 #include "daemon/config.h"
+#include "daemon/config_cluster.h"
 #include "daemon/config_plans.h"
 #include "base/site.h"
 #include "base/buf.h"
@@ -606,6 +607,11 @@ static int fill_folders(struct config *c, struct err *e)
 				     sizeof(dir)),
 		       FROM_DEFAULT, "default", e) < 0)
 		return -1;
+	if (!c->values[CONFIG_CLUSTER_SECRETS].text &&
+	    config_folder("/etc/atoll", "XDG_CONFIG_HOME", ".config", dir, sizeof(dir) - 8) &&
+	    config_set(c, CONFIG_CLUSTER_SECRETS, strcat(dir, "/cluster"), FROM_DEFAULT, "default",
+		       e) < 0)
+		return -1;
 	if (c->values[CONFIG_SOCKET].text || !c->values[CONFIG_RUN].text ||
 	    snprintf(dir, sizeof(dir), "%s/atoll.sock", c->values[CONFIG_RUN].text) >=
 		    (int)sizeof(dir))
@@ -641,7 +647,7 @@ static int config_check_sites(const struct config *c, struct err *e)
 
 static int check_together(const struct config *c, struct err *e)
 {
-	if (config_check_sites(c, e) < 0)
+	if (config_check_sites(c, e) < 0 || config_check_cluster(c, e) < 0)
 		return -1;
 	if (!config_text(c, CONFIG_TLS_CERT) != !config_text(c, CONFIG_TLS_KEY))
 		return config_clash(c, CONFIG_TLS_CERT, CONFIG_TLS_KEY,

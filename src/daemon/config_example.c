@@ -45,12 +45,14 @@ static void example_comment(struct buf *out, const char *text)
 /* A default with the folders of root, for which this file is. */
 static void example_default(struct buf *out, const char *text)
 {
-	static const char run[] = "$run", state[] = "$state";
+	static const char run[] = "$run", state[] = "$state", secrets[] = "$secrets";
 
 	if (strncmp(text, run, strlen(run)) == 0)
 		buf_printf(out, "/run/atoll%s", text + strlen(run));
 	else if (strncmp(text, state, strlen(state)) == 0)
 		buf_printf(out, "/var/lib/atoll%s", text + strlen(state));
+	else if (strcmp(text, secrets) == 0)
+		buf_puts(out, "/etc/atoll/cluster");
 	else
 		buf_puts(out, text);
 }

@@ -5,6 +5,7 @@
 #include "egress/net_rule.h"
 #include "daemon/addr.h"
 #include "daemon/config_checks.h"
+#include "daemon/config_cluster.h"
 #include "outbound/target.h"
 
 #include <ctype.h>
@@ -244,8 +245,11 @@ static int check_key(const char *text, struct err *e)
 static const char *const levels[] = { "debug", "info", "warn", "error", "none", NULL };
 static const char *const formats[] = { "json", "text", NULL }; /* in the order of enum log_form */
 static const char *const networks[] = { "off", NULL };
+/* In the order of enum cluster_role. */
+static const char *const cluster_roles[] = { "alone", "node", "gateway", "both", NULL };
+static const char *const placements[] = { "spread", "pack", NULL };
 
-/* "$run" and "$state" in a default are the folders of this user. */
+/* "$run", "$state" and "$secrets" in a default are the folders of this user. */
 /* clang-format off */
 const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_LISTEN] = { "serve.listen", CONFIG_LIST, "127.0.0.1:7070", "ATOLL_LISTEN",
@@ -609,6 +613,30 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "POST /sandboxes without \"secure\": true creates a sandbox without tokens, for old E2B clients" },
 	[CONFIG_MCP_APPROVE] = { "mcp.approve", CONFIG_LIST, NULL, "ATOLL_MCP_APPROVE", .check = config_check_tool, .reload = 1,
 		.help = "tools that a person must approve for each call, through the MCP client" },
+
+	[CONFIG_CLUSTER_ROLE] = { "cluster.role", CONFIG_CHOICE, "alone", "ATOLL_CLUSTER_ROLE", .words = cluster_roles,
+		.help = "alone; node: runs boxes for gateways; gateway: serves clients and sends their requests to nodes; both" },
+	[CONFIG_CLUSTER_NAME] = { "cluster.name", CONFIG_TEXT, NULL, "ATOLL_CLUSTER_NAME", .check = config_check_cluster_name,
+		.help = "name of this machine in the cluster; none: its host name" },
+	[CONFIG_CLUSTER_GATEWAYS] = { "cluster.gateways", CONFIG_LIST, NULL, "ATOLL_CLUSTER_GATEWAYS", .check = config_check_gateway,
+		.help = "gateways that a node connects to, as HOST:PORT" },
+	[CONFIG_CLUSTER_LISTEN] = { "cluster.listen", CONFIG_TEXT, "0.0.0.0:7071", "ATOLL_CLUSTER_LISTEN", .check = config_check_cluster_listen,
+		.help = "address at which a gateway accepts nodes" },
+	[CONFIG_CLUSTER_DATABASE] = { "cluster.database", CONFIG_TEXT, NULL, "ATOLL_CLUSTER_DATABASE", .check = config_check_database,
+		.help = "PostgreSQL of the gateways: postgresql://USER@HOST/NAME or 'host=... dbname=...', without the password" },
+	[CONFIG_CLUSTER_ETCD] = { "cluster.etcd", CONFIG_LIST, NULL, "ATOLL_CLUSTER_ETCD", .check = check_url,
+		.help = "members of etcd, as URLs; none: PostgreSQL coordinates the cluster" },
+	[CONFIG_CLUSTER_OBJECTS] = { "cluster.objects", CONFIG_TEXT, NULL, "ATOLL_CLUSTER_OBJECTS", .check = check_url,
+		.help = "URL of an S3-compatible bucket" },
+	[CONFIG_CLUSTER_SECRETS] = { "cluster.secrets", CONFIG_PATH, "$secrets", "ATOLL_CLUSTER_SECRETS",
+		.help = "folder of a gateway with its passwords and the key of the cluster's certificate authority; mode 0700" },
+	[CONFIG_CLUSTER_PLACEMENT] = { "cluster.placement", CONFIG_CHOICE, "spread", "ATOLL_CLUSTER_PLACEMENT", .words = placements, .reload = 1,
+		.help = "new boxes: spread over nodes, or pack them on as few as possible" },
+	[CONFIG_CLUSTER_LABELS] = { "cluster.labels", CONFIG_LIST, NULL, "ATOLL_CLUSTER_LABELS", .check = config_check_label, .reload = 1,
+		.help = "labels of a node, as NAME=VALUE, that requests can ask for" },
+	[CONFIG_CLUSTER_FORGET_AFTER] = { "cluster.forget_after", CONFIG_TIME, "10m", "ATOLL_CLUSTER_FORGET_AFTER",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "time after which boxes of a lost node are reported lost" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
 		.help = "daemon that the command line uses" },

@@ -477,6 +477,58 @@ TEST(a_plan_is_a_section_of_a_file)
 	CHECK_INT(load(1), -1);
 }
 
+TEST(a_role_in_a_cluster_needs_its_settings)
+{
+	static const struct {
+		const char *text, *complaint;
+	} rows[] = {
+		{ "role = 'alone'", "no complaint" },
+		{ "role = 'slave'", "'slave'" },
+		{ "role = 'node'", "write cluster.gateways = [\"gateway.example.org:7071\"]" },
+		{ "role = 'node'\ngateways = ['gw.example.org:7071', '[2001:db8::1]:7071']",
+		  "no complaint" },
+		{ "gateways = ['gw.example.org']",
+		  "it has no port; write it like gateway.example.org:7071" },
+		{ "gateways = ['https://gw.example.org:7071']", "is not the address of a gateway" },
+		{ "gateways = ['gw.example.org:0']", "is not the address of a gateway" },
+		{ "role = 'gateway'", "needs a database; write cluster.database = " },
+		{ "role = 'both'", "needs a database; write cluster.database = " },
+		{ "role = 'gateway'\ndatabase = 'postgresql://a@b/c'", "no complaint" },
+		{ "role = 'both'\ndatabase = 'host=/run/pg dbname=a'", "no complaint" },
+		{ "database = 'db.example.org'", "is not a connection string" },
+		{ "database = 'postgresql://a:pw@b/c'",
+		  "the file 'database' of the folder cluster.secrets" },
+		{ "database = 'host=b password=pw'",
+		  "the file 'database' of the folder cluster.secrets" },
+		{ "database = 'postgresql://b/c?password=pw'", "the file 'database'" },
+		{ "database = 'postgresql://b:5432/c'", "no complaint" },
+		{ "listen = 'unix:/a'", "is a unix socket, and nodes are other machines" },
+		{ "listen = 'gw.example.org:7071'", "gw.example.org" },
+		{ "name = 'Node 7'", "is not the name of a machine" },
+		{ "name = '-a'", "is not the name of a machine" },
+		{ "secrets = 'here'", "is not an absolute path" },
+		{ "placement = 'random'", "'random'" },
+		{ "labels = ['zone=eu-1', 'gpu']",
+		  "'gpu' is not a label; write it like zone=eu-1" },
+		{ "labels = ['=x']", "is not a label" },
+		{ "etcd = ['127.0.0.1:2379']", "127.0.0.1:2379" },
+		{ "forget_after = '0s'", "0s" },
+	};
+
+	begin();
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[300];
+		const char *got;
+
+		snprintf(text, sizeof(text), "[cluster]\n%s\n", rows[i].text);
+		got = complaint(text);
+		if (!strstr(got, rows[i].complaint))
+			printf("# %s: %s\n", rows[i].text, got);
+		CHECK(strstr(got, rows[i].complaint));
+		CHECK(!strstr(got, "pw"));
+	}
+}
+
 TEST(a_rate_is_a_decimal_number_in_quotes)
 {
 	begin();
