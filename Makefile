@@ -31,6 +31,9 @@ bench-tiers: build ## what isolation tiers cost, beside a box without them (need
 bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
+bench-place: ## placement over a simulated fleet of 1,000 nodes
+	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
+
 bench-operations: build ## what rates, webhooks, traces, receipts and alerts cost (needs root)
 	@bench/operations
 
