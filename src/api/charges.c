@@ -47,10 +47,14 @@ static int charges_write_disk(struct api *a, struct err *e)
 	int rc = store_usage_disk(a->store, fleet_now_ns(), &all, e);
 
 	for (unsigned i = 0; rc == 0 && i < all.n; i++) {
-		struct store_charge c = { .tag = STORE_TAG_DISK,
-					  .use = { .disk_mib_s = all.v[i].mib_s } };
+		const struct store_disk_use *u = &all.v[i];
+		struct store_charge c = { .use = { .disk_mib_s = u->mib_s } };
 
-		snprintf(c.team, sizeof(c.team), "%s", all.v[i].team);
+		snprintf(c.tag, sizeof(c.tag), "%s", u->box[0] ? STORE_TAG_BOX : STORE_TAG_DISK);
+		snprintf(c.team, sizeof(c.team), "%s", u->team);
+		snprintf(c.key, sizeof(c.key), "%s", u->key);
+		snprintf(c.template, sizeof(c.template), "%s", u->template);
+		snprintf(c.subject, sizeof(c.subject), "%s", u->box);
 		charge_price(&a->fleet, &c, NULL);
 		rc = charge_write(&a->fleet, &c, e);
 	}

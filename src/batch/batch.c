@@ -371,6 +371,7 @@ int batches_new(struct batches **out, struct fleet *f, const struct batch_conf *
 	timer_init(&a->tick, f->loop, on_tick);
 	timer_init(&a->again, f->loop, on_again);
 	timer_set(&a->tick, TICK_MS);
+	a->ticks = PURGE_TICKS - 1; /* what became old while no server ran is removed soon */
 	*out = a;
 	return 0;
 }

@@ -562,7 +562,7 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_RATE_MEMORY] = { "rates.memory_gib_second", CONFIG_RATE, "0", "ATOLL_RATES_MEMORY_GIB_SECOND",
 		.reload = 1, .help = "cost of a GiB of memory for a second" },
 	[CONFIG_RATE_DISK] = { "rates.disk_gib_day", CONFIG_RATE, "0", "ATOLL_RATES_DISK_GIB_DAY",
-		.reload = 1, .help = "cost of a GiB of stored snapshots for a day" },
+		.reload = 1, .help = "cost of a GiB of snapshots, volumes and disks of stopped or paused boxes for a day" },
 	[CONFIG_RATE_NETWORK] = { "rates.network_gib", CONFIG_RATE, "0", "ATOLL_RATES_NETWORK_GIB",
 		.reload = 1, .help = "cost of a GiB that a box sends" },
 	[CONFIG_RATE_GPU] = { "rates.gpu_second", CONFIG_RATE, "0", "ATOLL_RATES_GPU_SECOND",

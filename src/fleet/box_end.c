@@ -137,6 +137,8 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 		exec_box_gone(r, figures);
 	}
 	charge_box(b, figures);
+	if (!buried && (b->row.state == STORE_BOX_STOPPED || b->row.state == STORE_BOX_PAUSED))
+		charge_stored(b);
 	if (!buried)
 		end_bury(b, cause);
 	box_leave(b);

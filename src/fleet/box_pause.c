@@ -11,6 +11,7 @@
  * in between, the row is "paused", and the next server sends FREEZE again. */
 #include "fleet/box_internal.h"
 #include "fleet/box_secrets.h"
+#include "fleet/charge.h"
 
 #include <errno.h>
 
@@ -34,9 +35,10 @@ static void pause_kept(struct init_call *x, const struct frame *f, size_t len, i
 static void store_for(struct box *b, enum store_box_state as)
 {
 	b->row.state = as;
+	b->row.stored_ns = fleet_now_ns();
 	b->row.kept_until_ns = b->row.retention_ms == STORE_FOREVER
 				       ? 0
-				       : fleet_now_ns() + (int64_t)b->row.retention_ms * 1000000;
+				       : b->row.stored_ns + (int64_t)b->row.retention_ms * 1000000;
 }
 
 static void pause_keep(struct box *b, enum cause because)
@@ -85,7 +87,9 @@ static void set_going(struct box *b)
 	b->row.kept_until_ns = b->row.idle_since_ns = 0;
 	if (b->row.lifetime_ms)
 		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
-	(void)!box_changed(b, &e); /* on failure the box is paused again after a restart */
+	/* On failure the box is paused again after a restart, and charged then. */
+	if (box_changed(b, &e) == 0)
+		charge_stored(b);
 }
 
 /* If freezing failed, the box keeps running; if its lifetime has ended, it is stopped and only its

@@ -128,6 +128,21 @@ void charge_box(struct box *b, const struct wire_counters *now)
 	run_writer_charge(&b->fleet->run_writer, &c);
 }
 
+void charge_stored(struct box *b)
+{
+	struct store_charge c = charge_for(b, b->row.key);
+	struct err e;
+
+	/* An error leaves 0. */
+	(void)!store_usage_disk_rest(b->fleet->store, b->row.limits.disk_bytes, b->row.stored_ns,
+				     fleet_now_ns(), &c.use.disk_mib_s, &e);
+	if (!b->fleet->alone || !c.use.disk_mib_s)
+		return;
+	snprintf(c.tag, sizeof(c.tag), "%s", STORE_TAG_BOX);
+	charge_price(b->fleet, &c, NULL);
+	run_writer_charge(&b->fleet->run_writer, &c);
+}
+
 void charge_other(struct fleet *f, struct store_charge *c)
 {
 	charge_price(f, c, NULL);

@@ -12,6 +12,9 @@ struct store_charge charge_exec(struct exec *r, const struct exit_info *end);
 /* Charges a box for what it used outside of its runs: CPU time and memory since the last call, if no program
  * runs, and bytes sent. now: counters of the kernel, NULL: not known. */
 void charge_box(struct box *b, const struct wire_counters *now);
+/* Charges the disk of a box that was stopped or paused until now, without what was charged for it each hour. Called
+ * when its row says that it runs, or before the row of its end is written: so that nothing is charged twice. */
+void charge_stored(struct box *b);
 /* Sets day and cost; adds usage and cost to the record (NULL: none). */
 void charge_price(struct fleet *f, struct store_charge *c, json_t *record);
 /* Writes it to the store, in the open transaction if there is one. */

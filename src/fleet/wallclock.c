@@ -33,7 +33,8 @@ int64_t fleet_now_ns(void)
 
 static void wallclock_move(struct box *b, int64_t by_ns)
 {
-	int64_t *const times[] = { &b->row.ends_ns, &b->row.idle_since_ns, &b->row.kept_until_ns };
+	int64_t *const times[] = { &b->row.ends_ns, &b->row.idle_since_ns, &b->row.kept_until_ns,
+				   &b->row.stored_ns };
 
 	for (unsigned i = 0; i < sizeof(times) / sizeof(times[0]); i++)
 		if (*times[i])

@@ -14,7 +14,7 @@
 
 /* An agent session has an hour at most; one that has not ended by then was lost. */
 #define AGENTS_LOST_NS (INT64_C(2) * 3600 * 1000000000)
-enum { TICK_MS = 30000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
+enum { TICK_MS = 30000, FIRST_TICK_MS = 1000, WRITE_AGAIN_MS = 1000, WALL_MS = 600000 };
 
 static const char *const outcomes[OUTCOME_COUNT] = {
 	[OUTCOME_VERIFIED] = "verified",   [OUTCOME_EXAMPLES_PASS] = "examples_pass",
@@ -379,7 +379,7 @@ static void pipeline_purge(struct timer *t)
 	struct store_pipelines rows;
 	struct err e;
 
-	timer_set(t, TICK_MS);
+	timer_set(t, a->fleet->alone ? TICK_MS : FIRST_TICK_MS);
 	if (!a->fleet->alone)
 		return;
 	while (store_pipeline_next_team(a->fleet->store, team, team, &e) > 0)
@@ -401,7 +401,7 @@ int pipelines_new(struct pipelines **out, struct fleet *f, const struct pipeline
 	a->fleet = f;
 	a->conf = *conf;
 	timer_init(&a->tick, f->loop, pipeline_purge);
-	timer_set(&a->tick, TICK_MS);
+	timer_set(&a->tick, FIRST_TICK_MS);
 	*out = a;
 	return 0;
 }

@@ -63,7 +63,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
-	"door, started_ns, secrets, root"
+	"door, started_ns, secrets, root, stored_ns"
 #define COLUMNS FIXED ", " CHANGING
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -114,6 +114,7 @@ static void read_box(struct sql *q, void *row)
 	b->started_ns = sql_get_i64(q);
 	b->secrets = sql_get_dup(q);
 	b->root = sql_get_dup(q);
+	b->stored_ns = sql_get_i64(q);
 }
 
 void store_box_fini(struct store_box *b)
@@ -177,6 +178,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_i64(q, b->started_ns);
 	sql_json(q, b->secrets, "{}");
 	sql_json(q, b->root, "{}");
+	sql_i64(q, b->stored_ns);
 }
 
 /* SQLite names the columns that clash. */
@@ -198,7 +200,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?)");
+		       " ?, ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -218,7 +220,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?)"
+		       " ?, ?, ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

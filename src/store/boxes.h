@@ -44,6 +44,7 @@ struct store_box {
 	int64_t started_ns;         /* the same, or when it was woken or resumed last */
 	int64_t ends_ns;            /* 0: no end */
 	int64_t idle_since_ns;      /* 0: busy, or not counted */
+	int64_t stored_ns;          /* when it was stopped or paused last; 0: never */
 	int64_t kept_until_ns;      /* 0: neither kept nor paused, or until deleted */
 	int64_t ended_ns;           /* once gone ... */
 	char cause[STORE_WORD + 1]; /* ... and why */

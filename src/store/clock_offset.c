@@ -37,8 +37,9 @@ static const struct {
 } moves[] = {
 	{ "UPDATE boxes SET ends_ns = ends_ns + ? * (ends_ns > 0),"
 	  " idle_since_ns = idle_since_ns + ? * (idle_since_ns > 0),"
-	  " kept_until_ns = kept_until_ns + ? * (kept_until_ns > 0) WHERE state <> 'gone'",
-	  3 },
+	  " kept_until_ns = kept_until_ns + ? * (kept_until_ns > 0),"
+	  " stored_ns = stored_ns + ? * (stored_ns > 0) WHERE state <> 'gone'",
+	  4 },
 	{ "UPDATE contexts SET deadline_ns = deadline_ns + ? WHERE deadline_ns > 0", 1 },
 	{ "UPDATE idempotency SET created_ns = created_ns + ?", 1 },
 	{ "UPDATE mcp_sessions SET used_ns = used_ns + ?", 1 },

@@ -14,11 +14,12 @@ enum {
 #define STORE_COST_MOST INT64_C(1000000000000000000) /* a row does not grow beyond it */
 /* Tags that are no tags of clients: none of them is a valid name. */
 #define STORE_TAG_OTHER "(other)"
-#define STORE_TAG_BOX "(box)"           /* use of a box outside of its runs */
+#define STORE_TAG_BOX                                                                              \
+	"(box)" /* use of a box outside of its runs, and its disk while it is stopped or paused */
 #define STORE_TAG_BATCH "(batch)"       /* items of batches */
 #define STORE_TAG_PIPELINE "(pipeline)" /* programs of pipelines */
 #define STORE_TAG_MODEL "(model)"       /* calls of language models */
-#define STORE_TAG_DISK "(disk)"         /* stored snapshots */
+#define STORE_TAG_DISK "(disk)"         /* stored snapshots and volumes */
 
 struct store_use {
 	uint64_t runs;
@@ -97,10 +98,14 @@ must_check int store_usage_cost(struct store *s, const char *team, const char *c
 must_check int store_usage_retire(struct store *s, int32_t before_day, unsigned most,
 				  unsigned *out_removed, struct err *e);
 
-/* Disk space of snapshots (their files) and volumes (their sizes) since the last time, if that is an hour ago or more; else nothing. Moves that time to now:
- * the caller charges the rows in the same transaction. A clock that was set counts for a day at most. */
+/* Disk space of snapshots (their files), volumes and boxes that are stopped or paused (their sizes) since the last time,
+ * if that is an hour ago or more; else nothing. Moves that time to now: the caller charges the rows in the same
+ * transaction. A clock that was set counts for a day at most. */
 struct store_disk_use {
 	char team[STORE_NAME + 1];
+	char box[ID_LEN + 1];     /* "": all snapshots and volumes of the team */
+	char key[STORE_NAME + 1]; /* of the box ... */
+	char template[STORE_TEMPLATE + 1];
 	uint64_t mib_s;
 };
 struct store_disk_uses {
@@ -110,6 +115,9 @@ struct store_disk_uses {
 void store_disk_uses_fini(struct store_disk_uses *l);
 must_check int store_usage_disk(struct store *s, int64_t now_ns, struct store_disk_uses *out,
 				struct err *e);
+/* What store_usage_disk() has not counted yet of a box that was stopped or paused at stored_ns and has this disk. */
+must_check int store_usage_disk_rest(struct store *s, uint64_t bytes, int64_t stored_ns,
+				     int64_t now_ns, uint64_t *out_mib_s, struct err *e);
 
 /* Records that the notice for this percentage of a budget was sent. *out_new 0: it had been sent before in the
  * same period. since: the first day of the period. */

@@ -1,4 +1,4 @@
-/* usage_disk.c - see usage.h: the disk space of snapshots and volumes since it was charged last. */
+/* usage_disk.c - see usage.h: the disk space of snapshots, volumes and boxes since it was charged last. */
 #include "store/sql.h"
 #include "store/usage.h"
 
@@ -31,6 +31,9 @@ static void usage_disk_read(struct sql *q, void *row)
 	struct store_disk_use *u = row;
 
 	sql_get_text(q, u->team, sizeof(u->team));
+	sql_get_text(q, u->box, sizeof(u->box));
+	sql_get_text(q, u->key, sizeof(u->key));
+	sql_get_text(q, u->template, sizeof(u->template));
 	u->mib_s = sql_get_u64(q);
 }
 
@@ -39,10 +42,14 @@ static int usage_disk_list(struct store *s, int64_t from_ns, int64_t now_ns,
 {
 	auto_sql struct sql q =
 		sql(s,
-		    "SELECT team, sum(bytes * ((?2 - max(created_ns, ?1)) / 1000000000) / 1048576)"
+		    "SELECT team, '', '', '',"
+		    " sum(bytes * ((?2 - max(created_ns, ?1)) / 1000000000) / 1048576)"
 		    " FROM (SELECT team, bytes, created_ns FROM snapshots"
 		    " UNION ALL SELECT team, quota_bytes, created_ns FROM volumes)"
-		    " WHERE created_ns < ?2 GROUP BY team");
+		    " WHERE created_ns < ?2 GROUP BY team UNION ALL SELECT team, id, key, template,"
+		    " disk_bytes / 1024 * ((?2 - max(stored_ns, ?1)) / 1000000000) / 1024"
+		    " FROM boxes INDEXED BY boxes_live WHERE state <> 'gone'"
+		    " AND state IN ('kept', 'paused') AND disk_bytes > 0 AND stored_ns < ?2");
 	struct sql_rows rows;
 
 	sql_i64(&q, from_ns);
@@ -70,6 +77,23 @@ int store_usage_disk(struct store *s, int64_t now_ns, struct store_disk_uses *ou
 	if (usage_disk_move(s, now_ns, e) < 0)
 		return -1;
 	return usage_disk_list(s, until, now_ns, out, e);
+}
+
+int store_usage_disk_rest(struct store *s, uint64_t bytes, int64_t stored_ns, int64_t now_ns,
+			  uint64_t *out_mib_s, struct err *e)
+{
+	int64_t since;
+
+	*out_mib_s = 0;
+	if (usage_disk_until(s, now_ns, &since, e) < 0)
+		return -1;
+	if (since < stored_ns)
+		since = stored_ns;
+	if (now_ns - since > DISK_MOST_NS)
+		since = now_ns - DISK_MOST_NS;
+	if (now_ns > since)
+		*out_mib_s = bytes / 1024 * (uint64_t)((now_ns - since) / 1000000000) / 1024;
+	return 0;
 }
 
 void store_disk_uses_fini(struct store_disk_uses *l)

@@ -72,7 +72,7 @@ reports_equal_the_records_after_the_server_was_killed() {
 
 a_record_keeps_the_rates_that_it_was_charged_at() {
 	api POST /v1/run '{"command":"true"}'
-	is "$(get '.cost.rates | tojson')" '{"cpu_second":"0.5","memory_gib_second":"0.25"}'
+	is "$(get '.cost.rates | tojson')" '{"cpu_second":"0.5","memory_gib_second":"0.25","disk_gib_day":"1000"}'
 	is "$(get .cost.currency)" EUR
 }
 
@@ -218,6 +218,70 @@ a_spent_budget_refuses_runs_or_only_warns() {
 	soon has_event budget.exceeded
 }
 
+# one_batch: sets `batch` to a finished one.
+one_batch() {
+	printf '{"command":"echo out"}\n' >items
+	api POST /v1/batch @items -H 'Content-Type: application/x-ndjson'
+	is "$code" 200 "$body"
+	batch=$(tail -1 body | jq -r .id)
+}
+answers() { api GET "$1" && [ "$code" = "$2" ]; }
+
+a_plan_says_how_long_results_are_kept() {
+	one_batch
+	kept=$batch
+	small_team brief brief
+	operator=$key key=$own
+	one_batch
+	api POST '/v1/pipelines?wait=1' '{"task":"run it","files":{"main.py":"print(1)\n"}}'
+	is "$code" 200 "$body"
+	pipeline=$(get .id)
+	kill_server # a new server looks for old results at once, then twice a minute
+	soon answers "/v1/batch/$batch" 404
+	soon answers "/v1/pipelines/$pipeline" 404
+	[ ! -e "$state/server/batches/$batch.out" ] || fail "the results of $batch are still there"
+	key=$operator
+	api GET "/v1/batch/$kept"
+	is "$code" 200 "$body"
+	[ -e "$state/server/batches/$kept.out" ] || fail "the results of $kept are elsewhere: $(ls "$state/server/batches")"
+}
+
+# disk_of BY VALUE: MiB seconds of one row of a report
+disk_of() {
+	api GET "/v1/usage?by=$1"
+	get ".items[] | select(.value == \"$2\") | .usage.disk_mib_s"
+}
+disk_charged() { [ "$(disk_of team sleepy)" -ge "$least" ]; }
+
+# An hour is shortened by moving the times in the database while no server runs with them.
+the_disk_of_a_paused_box_is_charged() {
+	command -v sqlite3 >/dev/null || skip "no sqlite3"
+	small_team sleepy warned
+	operator=$key key=$own
+	api POST /v1/boxes '{"limits":{"disk":67108864}}'
+	box=$(get .id)
+	api POST "/v1/boxes/$box/pause" '{}'
+	is "$code" 200 "$body"
+	sqlite3 -cmd '.timeout 20000' "$state/server/atoll.db" "UPDATE boxes SET stored_ns = stored_ns - 7200000000000 WHERE id = '$box';
+		UPDATE usage_disk SET until_ns = until_ns - 7200000000000" >/dev/null
+	kill_server
+	least=$((64 * 7200))
+	soon disk_charged
+	charged=$(disk_of tag '(box)')
+	[ "$charged" -lt $((least + 64 * 600)) ] || fail "charged twice: $charged, for at least $least"
+	api GET "/v1/boxes/$box"
+	is "$(get .state)" paused
+	was=$(get '.cost.amount | tonumber')
+	has "$(get '.cost.amount | tonumber > 5')" true # 1 for 1 GiB and a day: 1/16 GiB and 1/12 day, times 1000
+	api DELETE "/v1/boxes/$box"
+	soon box_deleted
+	has "$(get ".cost.amount | tonumber >= $was")" true
+	whole=$(get .cost.amount)
+	api GET '/v1/usage?by=team'
+	is "$(get '.total[0].cost.amount')" "$whole" # the team has had only this box
+	key=$operator
+}
+
 bad_rates_are_rejected_before_the_daemon_starts() {
 	for bad in -1 NaN 1000000000000000000000000000000 1e-6 0.0000000000001; do
 		ATOLL_RATES_CPU_SECOND=$bad "$ATOLL" config check >said 2>&1 && fail "accepted: $bad"
@@ -231,7 +295,7 @@ cpu_second = 0.5' >c.toml
 	has "$(cat said)" 'a decimal number in quotes'
 }
 
-export ATOLL_RATES_CPU_SECOND=0.5 ATOLL_RATES_MEMORY_GIB_SECOND=0.25 ATOLL_RATES_CURRENCY=EUR
+export ATOLL_RATES_CPU_SECOND=0.5 ATOLL_RATES_MEMORY_GIB_SECOND=0.25 ATOLL_RATES_CURRENCY=EUR ATOLL_RATES_DISK_GIB_DAY=1000
 cat >"$work/c.toml" <<'EOF'
 [plan.small]
 executions_per_day = 3
@@ -241,6 +305,8 @@ retention_boxes = "5s"
 retention_records = "2s"
 retention_outputs = "2s"
 budget_per_day = "1000"
+[plan.brief]
+retention_outputs = "100ms"
 [plan.poor]
 budget_per_day = "0.000000001"
 [plan.warned]

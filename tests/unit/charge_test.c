@@ -314,3 +314,129 @@ TEST(disk_of_snapshots_is_charged_once_for_each_hour)
 	store_disk_uses_fini(&l);
 	end_test();
 }
+
+/* ---- disks of stopped and paused boxes ---- */
+
+static const int64_t an_hour = INT64_C(3600000000000);
+
+static int insert_stored(unsigned n, enum store_box_state state, int64_t stored_ns)
+{
+	struct store_box x = box_of(n);
+
+	x.state = state;
+	x.stored_ns = stored_ns;
+	x.limits.disk_bytes = (uint64_t)n << 20;
+	snprintf(x.key, sizeof(x.key), "key1");
+	return store_box_insert(fake.store, &x, &e);
+}
+
+/* The hours of store_usage_disk() begin at this time. */
+static int count_from(int64_t at_ns)
+{
+	struct store_disk_uses l;
+	int rc = store_usage_disk(fake.store, at_ns, &l, &e);
+
+	store_disk_uses_fini(&l);
+	return rc;
+}
+
+TEST(disks_of_boxes_are_charged_while_they_are_stored)
+{
+	struct store_disk_uses l;
+	int64_t now = 1000 * an_hour;
+	uint64_t rest;
+
+	CHECK(new_box());
+	CHECK_INT(count_from(now), 0);
+	CHECK_INT(insert_stored(2, STORE_BOX_PAUSED, now - an_hour),
+		  0); /* not for the hour before */
+	CHECK_INT(insert_stored(3, STORE_BOX_STOPPED, now + an_hour / 2), 0);
+	CHECK_INT(insert_stored(4, STORE_BOX_RUNNING, now - an_hour), 0);
+	CHECK_INT(insert_stored(5, STORE_BOX_DELETED, now - an_hour), 0);
+	CHECK_INT(insert_stored(0, STORE_BOX_PAUSED, now), 0); /* has no disk of a known size */
+	CHECK_INT(store_usage_disk_rest(fake.store, 2 << 20, now - an_hour, now + an_hour / 2,
+					&rest, &e),
+		  0);
+	CHECK_INT(rest, 2 * 1800);
+	CHECK_INT(store_usage_disk(fake.store, now + an_hour, &l, &e), 0);
+	CHECK_INT(l.n, 2);
+	CHECK_STR(l.v[0].box, id_of(2));
+	CHECK_STR(l.v[0].team, "default");
+	CHECK_STR(l.v[0].key, "key1");
+	CHECK_STR(l.v[0].template, "base");
+	CHECK_INT(l.v[0].mib_s, 2 * 3600);
+	CHECK_STR(l.v[1].box, id_of(3));
+	CHECK_INT(l.v[1].mib_s, 3 * 1800);
+	store_disk_uses_fini(&l);
+	CHECK_INT(store_usage_disk_rest(fake.store, 2 << 20, now, now + an_hour, &rest, &e), 0);
+	CHECK_INT(rest, 0); /* not again */
+	/* A clock that is set forward by a year is charged as a day, one that is set back not at all. */
+	CHECK_INT(store_usage_disk_rest(fake.store, 1 << 20, now, now + 8760 * an_hour, &rest, &e),
+		  0);
+	CHECK_INT(rest, 86400);
+	CHECK_INT(store_usage_disk_rest(fake.store, 1 << 20, now, now - an_hour, &rest, &e), 0);
+	CHECK_INT(rest, 0);
+	end_test();
+}
+
+static int answer_freeze(struct fake_wait *w)
+{
+	return fake_next(&fake.keeper) == WIRE_FREEZE && fake_reply(&fake.keeper, WIRE_DONE) == 0 &&
+	       FAKE_UNTIL(w->calls);
+}
+
+/* Pauses it, as if that had been `ago_ns` ago. */
+static int pause_for(struct box *b, int64_t ago_ns)
+{
+	struct fake_wait w;
+
+	b->row.limits.disk_bytes = 4 << 20;
+	if (count_from(fleet_now_ns() - 2 * ago_ns) < 0 ||
+	    box_pause(b, 1, fake_waiter(&w), &e) < 0 || !answer_freeze(&w))
+		return -1;
+	b->row.stored_ns -= ago_ns;
+	return 0;
+}
+
+static int charged_mib_s(const char *id, uint64_t least)
+{
+	uint64_t n = total_of(id).disk_mib_s;
+
+	return n >= least && n < least + least / 10; /* a slow machine needs time, too */
+}
+
+TEST(a_resumed_box_is_charged_for_its_disk_once)
+{
+	struct box *b = new_box();
+	struct fake_wait w;
+
+	CHECK(b);
+	CHECK_INT(pause_for(b, an_hour / 3), 0);
+	CHECK_INT(total_of(b->row.id).disk_mib_s, 0);
+	CHECK_INT(box_resume(b, 0, fake_waiter(&w), &e), 0);
+	CHECK(answer_freeze(&w));
+	CHECK(charged_mib_s(b->row.id, 4 * 1200));
+	CHECK(tag_of(STORE_TAG_BOX).disk_mib_s == total_of(b->row.id).disk_mib_s);
+	CHECK_INT(box_pause(b, 1, fake_waiter(&w), &e), 0);
+	CHECK(answer_freeze(&w));
+	CHECK_INT(box_resume(b, 0, fake_waiter(&w), &e), 0);
+	CHECK(answer_freeze(&w));
+	CHECK(charged_mib_s(b->row.id, 4 * 1200));
+	end_test();
+}
+
+TEST(a_box_that_is_deleted_while_it_is_paused_is_charged_for_its_disk)
+{
+	struct box *b = new_box();
+	char id[ID_LEN + 1];
+
+	CHECK(b);
+	memcpy(id, b->row.id, sizeof(id));
+	CHECK_INT(pause_for(b, an_hour / 3), 0);
+	box_end(b, CAUSE_OPERATOR, NULL);
+	CHECK_INT(fake_next(&fake.keeper), WIRE_KILL);
+	CHECK_INT(fake_reply_counters(WIRE_DESTROYED), 0);
+	CHECK(FAKE_UNTIL(!fleet_find(fake.fleet, id)));
+	CHECK(charged_mib_s(id, 4 * 1200));
+	end_test();
+}

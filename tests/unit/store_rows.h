@@ -41,6 +41,7 @@ static struct store_box rows_box(void)
 		.ends_ns = 22,
 		.idle_since_ns = 23,
 		.kept_until_ns = 24,
+		.stored_ns = 27,
 		.lifetime_ms = 25,
 		.idle_ms = 26,
 		.retention_ms = STORE_FOREVER,
