@@ -1,0 +1,90 @@
+/* schema.c - see schema.h. */
+#include "coordinator/schema.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "coordinator/postgres.h"
+
+#include <string.h>
+
+/* Each text may have several statements. Step n is schema_steps[n - 1]. */
+static const char *const schema_steps[] = {
+	/* 1: liveness and ownership (coordinator.h), join tokens */
+	"create sequence atoll.numbers minvalue 1 maxvalue 32767;"
+	"create table atoll.nodes (number int primary key, name text not null, fingerprint text not null,"
+	"  epoch bigint not null default 1, forgotten bigint not null default 0,"
+	"  state text not null default 'lost' check (state in ('up', 'lost', 'removed')),"
+	"  removed timestamptz);"
+	"create unique index nodes_name on atoll.nodes (name) where state <> 'removed';"
+	"create table atoll.gateways (number int primary key, name text not null, fingerprint text not null,"
+	"  renewals bigint not null default 0, incarnation bigint not null default 0,"
+	"  address text not null default '', version text not null default '', removed timestamptz);"
+	"create unique index gateways_name on atoll.gateways (name) where removed is null;"
+	/* serial: of the last request about this tunnel */
+	"create table atoll.tunnels (node int not null, gateway int not null, up bool not null,"
+	"  serial bigint not null, primary key (node, gateway));"
+	"create table atoll.names (team text not null, kind \"char\" not null, name text not null,"
+	"  template text not null, node int not null, epoch bigint not null, box text not null,"
+	"  primary key (team, kind, name, template));"
+	"create index names_node on atoll.names (node);"
+	/* boxes whose id does not name the node that runs them */
+	"create table atoll.moved (id text primary key, node int not null, epoch bigint not null);"
+	/* copies of them that a node must destroy when it returns */
+	"create table atoll.superseded (node int not null, id text not null, epoch bigint not null,"
+	"  primary key (node, id));"
+	"create table atoll.joins (hash bytea primary key, role text not null,"
+	"  expires timestamptz not null, uses int not null);",
+};
+_Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
+
+const char *schema_query(void)
+{
+	return "select schema, oldest_reader from atoll.version";
+}
+
+int schema_check(const struct pg_result *r, struct err *e)
+{
+	const char *state = postgres_sqlstate(r);
+	int64_t found, oldest;
+
+	if (!strcmp(state, "42P01") || !strcmp(state, "3F000")) /* no such table, no such schema */
+		return 1;
+	if (*state)
+		return err_set(e, ERR_SYS, "database: the table atoll.version cannot be read (%s)",
+			       state);
+	if (postgres_rows(r) != 1)
+		return err_set(e, ERR_SYS, "database: atoll.version has %u rows, not one",
+			       postgres_rows(r));
+	found = postgres_int(r, 0, 0);
+	oldest = postgres_int(r, 0, 1);
+	if (oldest > SCHEMA_VERSION)
+		return err_set(
+			e, ERR_SYS,
+			"database: its tables have version %lld and need a program that knows "
+			"version %lld; this one knows %d: install a newer atoll",
+			(long long)found, (long long)oldest, SCHEMA_VERSION);
+	return found < SCHEMA_VERSION;
+}
+
+/* PostgreSQL executes this text as one transaction. Two gateways may do so at the same time: the second one
+ * waits, and finds the steps done. */
+const char *schema_setup(void)
+{
+	static struct buf text;
+
+	if (text.len)
+		return buf_str(&text);
+	buf_puts(
+		&text,
+		"select pg_advisory_xact_lock(7270715001);"
+		"create schema if not exists atoll;"
+		"create table if not exists atoll.version (one bool primary key default true "
+		"check (one), schema int not null, oldest_reader int not null);"
+		"insert into atoll.version (schema, oldest_reader) values (0, 0) on conflict do nothing;");
+	for (int i = 0; i < SCHEMA_VERSION; i++)
+		buf_printf(&text,
+			   "do $step$ begin if (select schema from atoll.version) < %d then %s "
+			   "update atoll.version set schema = %d, "
+			   "oldest_reader = greatest(oldest_reader, %d); end if; end $step$;",
+			   i + 1, schema_steps[i], i + 1, SCHEMA_OLDEST_READER);
+	return buf_str(&text);
+}
