@@ -1,6 +1,7 @@
 /* certificates.c - see certificates.h. */
 #include "cluster/certificates.h"
 #include "base/cleanup.h"
+#include "http/cert_make.h"
 #include "http/tls.h"
 
 #include <errno.h>
@@ -125,23 +126,11 @@ void cluster_identity_fini(struct cluster_identity *id)
 
 /* ---- contexts ---- */
 
-static void certificates_free_cert(X509 **c)
-{
-	X509_free(*c);
-}
-
-static void certificates_free_key(EVP_PKEY **k)
-{
-	EVP_PKEY_free(*k);
-}
-
 static void certificates_free_bio(BIO **b)
 {
 	BIO_free(*b);
 }
 
-#define auto_cert __attribute__((cleanup(certificates_free_cert)))
-#define auto_key __attribute__((cleanup(certificates_free_key)))
 #define auto_bio __attribute__((cleanup(certificates_free_bio)))
 
 /* A key with a passphrase is rejected: a daemon has no terminal to ask for it. */
@@ -200,20 +189,23 @@ static int certificates_fill(SSL_CTX *ctx, const struct cluster_identity *id, st
 	if (SSL_CTX_use_certificate(ctx, cert) != 1 || SSL_CTX_use_PrivateKey(ctx, key) != 1 ||
 	    SSL_CTX_check_private_key(ctx) != 1)
 		return err_set(e, ERR_INVALID, "own.key does not belong to own.crt: %s", tls_why());
-	if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca) != 1)
+	/* The chain has the CA, too: a machine that joins knows only its fingerprint. */
+	if (X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), ca) != 1 ||
+	    SSL_CTX_add1_chain_cert(ctx, ca) != 1)
 		return err_set(e, ERR_SYS, "trust the cluster's CA: %s", tls_why());
 	return 0;
 }
 
-static int certificates_context(const SSL_METHOD *method, const struct cluster_identity *id,
-				int verify, SSL_CTX **out_ctx, struct err *e)
+static SSL_CTX *certificates_context(const SSL_METHOD *method, int verify, struct err *e)
 {
 	SSL_CTX *ctx;
 
 	ERR_clear_error();
 	ctx = SSL_CTX_new(method);
-	if (!ctx)
-		return err_set(e, ERR_SYS, "make a TLS context: %s", tls_why());
+	if (!ctx) {
+		err_set(e, ERR_SYS, "make a TLS context: %s", tls_why());
+		return NULL;
+	}
 	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(ctx, 0);
@@ -221,6 +213,16 @@ static int certificates_context(const SSL_METHOD *method, const struct cluster_i
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(ctx, verify, NULL);
+	return ctx;
+}
+
+static int certificates_context_of(const struct cluster_identity *id, const SSL_METHOD *method,
+				   int verify, SSL_CTX **out_ctx, struct err *e)
+{
+	SSL_CTX *ctx = certificates_context(method, verify, e);
+
+	if (!ctx)
+		return -1;
 	if (certificates_fill(ctx, id, e) < 0) {
 		SSL_CTX_free(ctx);
 		return -1;
@@ -236,11 +238,46 @@ int cluster_tls_server(const struct cluster_identity *id, enum cluster_clients c
 
 	if (clients == CLUSTER_CLIENTS_KNOWN)
 		verify |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-	return certificates_context(TLS_server_method(), id, verify, out_ctx, e);
+	return certificates_context_of(id, TLS_server_method(), verify, out_ctx, e);
 }
 
 int cluster_tls_client(const struct cluster_identity *id, struct ssl_ctx_st **out_ctx,
 		       struct err *e)
 {
-	return certificates_context(TLS_client_method(), id, SSL_VERIFY_PEER, out_ctx, e);
+	return certificates_context_of(id, TLS_client_method(), SSL_VERIFY_PEER, out_ctx, e);
+}
+
+/* ---- joining ---- */
+
+/* The only trusted certificate is the one in the gateway's own chain that has the fingerprint. */
+static int certificates_verify_pinned(X509_STORE_CTX *ctx, void *fingerprint)
+{
+	STACK_OF(X509) *chain = X509_STORE_CTX_get0_untrusted(ctx), *trusted = sk_X509_new_null();
+	unsigned char hash[CLUSTER_FINGERPRINT];
+	int ok = 0;
+
+	for (int i = 0; trusted && i < sk_X509_num(chain); i++)
+		if (cert_make_hash(sk_X509_value(chain, i), hash) &&
+		    memcmp(hash, fingerprint, sizeof(hash)) == 0)
+			sk_X509_push(trusted, sk_X509_value(chain, i));
+	if (trusted && sk_X509_num(trusted) > 0) {
+		X509_STORE_CTX_set0_trusted_stack(ctx, trusted);
+		ok = X509_verify_cert(ctx) == 1;
+	} else {
+		X509_STORE_CTX_set_error(ctx, X509_V_ERR_CERT_UNTRUSTED);
+	}
+	sk_X509_free(trusted);
+	return ok;
+}
+
+int cluster_tls_joining(const unsigned char fingerprint[CLUSTER_FINGERPRINT],
+			struct ssl_ctx_st **out_ctx, struct err *e)
+{
+	SSL_CTX *ctx = certificates_context(TLS_client_method(), SSL_VERIFY_PEER, e);
+
+	if (!ctx)
+		return -1;
+	SSL_CTX_set_cert_verify_callback(ctx, certificates_verify_pinned, (void *)fingerprint);
+	*out_ctx = ctx;
+	return 0;
 }

@@ -14,6 +14,8 @@
 struct ssl_ctx_st;
 struct ssl_st;
 
+enum { CLUSTER_FINGERPRINT = 32 }; /* SHA-256 of the certificate of the cluster's CA */
+
 /* The texts (PEM) of <state>/cluster: ca.crt, own.crt, own.key. */
 struct cluster_identity {
 	struct buf ca, cert, key;
@@ -47,6 +49,10 @@ must_check int cluster_tls_server(const struct cluster_identity *id, enum cluste
 				  struct ssl_ctx_st **out_ctx, struct err *e);
 must_check int cluster_tls_client(const struct cluster_identity *id, struct ssl_ctx_st **out_ctx,
 				  struct err *e);
+/* For a machine that has no certificate yet: accepts a gateway of the cluster whose CA has this fingerprint
+ * (of the join token), which stays valid as long as the context. */
+must_check int cluster_tls_joining(const unsigned char fingerprint[CLUSTER_FINGERPRINT],
+				   struct ssl_ctx_st **out_ctx, struct err *e);
 
 /* After the handshake: the machine at the other end, from its verified certificate. -1, ERR_DENIED:
  * it has none, or one without a role. */

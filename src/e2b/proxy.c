@@ -176,15 +176,15 @@ static int proxy_may_repeat(const struct http_req *r)
 	       r->length == 0 && !r->upgrade;
 }
 
-static void proxy_spare(void *user, int take_fd)
+static void proxy_spare(void *user, struct upstream_link take_link)
 {
 	struct passage *p = user;
 	struct box *b = fleet_find(&p->call->api->fleet, p->box);
 
 	if (b && b->state == BOX_RUNNING)
-		port_conn_keep_idle(b, p->port, take_fd);
+		port_conn_keep_idle(b, p->port, take_link.fd);
 	else
-		close(take_fd);
+		upstream_link_close(&take_link);
 }
 
 static void proxy_connect(struct passage *p, struct box *b)
@@ -252,7 +252,7 @@ static void proxy_relay(struct passage *p, int take_fd)
 					   .user = p,
 					   .head_ms = HEAD_MS };
 
-	p->relay = relay_new(c->req, c->api->loop, take_fd, &rules);
+	p->relay = relay_new(c->req, c->api->loop, upstream_link_plain(take_fd), &rules);
 	if (proxy_may_repeat(c->req)) /* it has no body that would end later */
 		relay_body_end(p->relay);
 	http_resume(c->req);

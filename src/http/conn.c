@@ -8,13 +8,8 @@
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/ssl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <arpa/inet.h>
 
 /* ---- states ---- */
 
@@ -206,6 +201,7 @@ void conn_free(struct http_conn *c)
 		c->next->link = c->link;
 	s->open--;
 	share_leave(c);
+	conn_set_link(c, HTTP_LINK_CLOSED);
 	s->core->refusing -= c->refused;
 	s->core->evicting -= c->evicted;
 	if (c->reset)
@@ -245,6 +241,7 @@ static void conn_finish(struct http_conn *c)
 	c->stamp = 0;
 	conn_set_state(c, CONN_IDLE);
 	share_idle(&c->req.server->core->shares, c);
+	conn_set_link(c, HTTP_LINK_IDLE);
 }
 
 /* ---- along ---- */
@@ -254,7 +251,7 @@ static int is_asked(const struct http_conn *c)
 {
 	char first;
 
-	return !c->tls && recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+	return (!c->tls || c->served) && recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static int idle_step(struct http_conn *c)
@@ -266,7 +263,8 @@ static int idle_step(struct http_conn *c)
 	}
 	/* A client that has received a reply knows that a kept connection may close, and
 	 * connects again. A client that has just connected would take a close for a refusal. */
-	if (c->eof || (c->req.server->draining && c->asked && !is_asked(c)))
+	if (c->eof || c->cut ||
+	    (c->req.server->draining && (c->asked || c->served) && !is_asked(c)))
 		conn_set_state(c, CONN_DEAD);
 	return 0;
 }
@@ -492,6 +490,13 @@ static void on_write(struct bufferevent *bev, void *arg)
 	conn_wake(c);
 }
 
+/* The peer has ended its direction of a connection without HTTP, by a close_notify. */
+static int conn_is_half_closed(const struct http_conn *c)
+{
+	return c->raw &&
+	       SSL_get_shutdown(bufferevent_openssl_get_ssl(c->bev)) & SSL_RECEIVED_SHUTDOWN;
+}
+
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct http_conn *c = arg;
@@ -503,124 +508,24 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return;
 	}
 	/* An end of file alone may come from a peer that has sent its whole request and still
-	 * reads. Under TLS no client does that, and libevent stops writing then. */
-	if (!(what & BEV_EVENT_EOF) || c->tls)
+	 * reads. Under TLS that is so only after a switch of protocols. */
+	if (!(what & BEV_EVENT_EOF) || (c->tls && !conn_is_half_closed(c)))
 		c->cut = 1;
 	c->eof = 1;
-	c->reading = 0; /* libevent has stopped reading */
+	c->reading = 0; /* libevent has stopped reading ... */
+	if (c->tls && !c->cut)
+		bufferevent_enable(bev, EV_WRITE); /* ... and, under TLS, writing */
 	conn_wake(c);
 }
 
-/* ---- birth ---- */
-
-static void name_inet(struct http_req *r, const struct sockaddr_storage *from)
+void conn_watch(struct http_conn *c)
 {
-	const struct sockaddr_in *four = (const void *)from;
-	const struct sockaddr_in6 *six = (const void *)from;
-	char text[INET6_ADDRSTRLEN] = "?";
-
-	if (from->ss_family == AF_INET) {
-		inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
-		snprintf(r->peer, sizeof(r->peer), "%s:%u", text, ntohs(four->sin_port));
-	} else if (from->ss_family == AF_INET6) {
-		inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
-		snprintf(r->peer, sizeof(r->peer), "[%s]:%u", text, ntohs(six->sin6_port));
-	}
-}
-
-/* From the local end of the socket: a peer that has closed already has no address, but its uid is
- * known. */
-static void name_peer(struct http_conn *c)
-{
-	struct http_req *r = &c->req;
-	struct sockaddr_storage mine = { 0 }, from = { 0 };
-	struct ucred peer = { .uid = (uid_t)-1 };
-	socklen_t mine_len = sizeof(mine), from_len = sizeof(from), peer_len = sizeof(peer);
-
-	snprintf(r->peer, sizeof(r->peer), "?");
-	if (getsockname(c->fd, (struct sockaddr *)&mine, &mine_len) < 0)
-		return;
-	if (mine.ss_family != AF_UNIX) {
-		if (getpeername(c->fd, (struct sockaddr *)&from, &from_len) == 0)
-			name_inet(r, &from);
-	} else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) == 0) {
-		r->unix_peer = 1;
-		r->peer_uid = peer.uid;
-		snprintf(r->peer, sizeof(r->peer), "unix:%u", peer.uid);
-	}
-}
-
-static void set_socket(struct http_conn *c)
-{
-	int one = 1, idle_s = 30, every_s = 10, times = 3;
-
-	name_peer(c);
-	if (c->req.unix_peer)
-		return;
-	/* None of these should fail on a socket; if one does, the connection still works. */
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* Detects a peer that vanished without closing, even when nothing is sent. */
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof(every_s));
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
-}
-
-static struct bufferevent *bev_new(struct http_server *s, int fd, struct ssl_ctx_st *tls)
-{
-	SSL *ssl;
-
-	if (!tls)
-		return bufferevent_socket_new(s->loop->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	ssl = SSL_new(tls);
-	if (!ssl)
-		return NULL;
-	return bufferevent_openssl_socket_new(s->loop->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
-					      BEV_OPT_CLOSE_ON_FREE);
-}
-
-void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
-	      const char *why)
-{
-	struct http_conn *c = calloc(1, sizeof(*c));
-	auto_fd int fd = take_fd;
-
-	if (!c)
-		abort();
-	c->bev = bev_new(s, fd, tls);
-	if (!c->bev) { /* OpenSSL would not send it; the peer then sees that the connection closes */
-		free(c);
-		return;
-	}
-	c->fd = steal_fd(&fd);
-	c->tls = c->handshake = tls != NULL;
-	c->req.conn = c;
-	c->req.server = s;
-	c->arena.stock = &s->core->stock;
-	set_socket(c);
-
-	c->next = s->conns;
-	c->link = &s->conns;
-	if (c->next)
-		c->next->link = &c->next;
-	s->conns = c;
-	s->open++;
-	if (!why)
-		share_join(&s->core->shares, c, key);
-
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, IN_HIGH);
-	bufferevent_setwatermark(c->bev, EV_WRITE, s->limits.out_high / 2, 0);
-	if (tls)
+	bufferevent_setwatermark(c->bev, EV_WRITE, c->req.server->limits.out_high / 2, 0);
+	if (c->tls)
 		bufferevent_openssl_set_allow_dirty_shutdown(c->bev, 1);
 	else
 		bufferevent_disable(c->bev, EV_WRITE); /* conn_flush() enables it */
 	set_reading(c);
-	if (why) {
-		c->refused = 1;
-		s->core->refusing++;
-		c->req.always = s->always ? s->always : "";
-		reply_error(c, 503, why);
-		conn_schedule(c);
-	}
 }

@@ -57,7 +57,8 @@ struct http_conn {
 	struct http_req req;
 	struct http_conn *next, **link; /* in server->conns */
 	struct http_conn *next_kicked;
-	struct share *share; /* of its address; NULL: the connection is being closed */
+	struct share *share; /* of its address; NULL: the connection is being closed, or is a tunnel */
+	struct http_link *served; /* NULL: it was accepted from a listener */
 	struct ring in_server, in_share; /* while no request is in progress */
 	struct loop_budget *budget; /* of its last request's client; NULL: that of the address */
 	void (*then)(struct http_req *r); /* http_charge(), http_continue(): the next step of the handler */
@@ -134,16 +135,13 @@ struct http_core {
 	struct timer sweep;
 	struct kicks kicks[2]; /* [1]: of clients whose budget is exceeded */
 	struct arena_stock stock;
-	unsigned refusing, evicting;
+	unsigned refusing, evicting, links;
 	struct shares shares;
 	int64_t date_at;
 	char date[40];
 };
 
 /* conn.c */
-/* why: NULL, or the reason of a 503, after which the connection is closed. */
-void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
-	      const char *why);
 void conn_advance(struct http_conn *c);
 /* The only functions that change the state and the reply. They assert that the transition is
  * allowed. */
@@ -164,6 +162,15 @@ size_t conn_waiting(const struct http_conn *c);
 struct evbuffer *conn_input(const struct http_conn *c);
 void conn_free(struct http_conn *c);
 void conn_close(struct http_conn *c); /* after the waiting bytes were sent */
+
+void conn_watch(struct http_conn *c); /* the first step: libevent calls back from now on */
+
+/* conn_open.c */
+/* why: NULL, or the reason of a 503, after which the connection is closed. */
+void conn_new(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, const uint8_t key[16],
+	      const char *why);
+void conn_set_link(struct http_conn *c,
+		   enum http_link_state now); /* reports to the owner; fine without one */
 
 /* parse.c */
 void parse_begin(struct http_conn *c);
@@ -189,6 +196,7 @@ void conn_check_timeout(struct http_conn *c, uint64_t now);
 
 /* server.c */
 const char *server_date(struct http_server *s);
+void server_start(struct http_server *s); /* fills limits, starts the sweep; fine if it has */
 
 /* ws.c */
 int ws_go(struct http_conn *c);

@@ -81,7 +81,12 @@ void conn_check_timeout(struct http_conn *c, uint64_t now)
 	}
 	switch (c->state) {
 	case CONN_IDLE:
-		if (too_long(c, now, leaving ? l->fresh_ms : c->asked ? l->idle_ms : l->head_ms))
+		if (c->served && !leaving)
+			c->stamp = 0;
+		else if (too_long(c, now,
+				  leaving    ? l->fresh_ms
+				  : c->asked ? l->idle_ms
+					     : l->head_ms))
 			conn_cut(c, 0);
 		break;
 	case CONN_HEAD:

@@ -20,6 +20,7 @@
 struct http_conn;
 struct http_server;
 struct ssl_ctx_st;
+struct ssl_st;
 
 struct http_limits {          /* 0: the default in parentheses */
 	uint32_t head_bytes;  /* request line and headers together (32 KiB) */
@@ -60,6 +61,7 @@ struct http_req {
 	int tunnel;  /* a request with "Upgrade: tcp", for bytes without a protocol of this layer */
 	int unix_peer; /* came over a unix socket; then peer_uid is the uid of the client */
 	uint32_t peer_uid;
+	int trusted_peer;   /* came over a tunnel, see http_serve_link() */
 	char peer[64];      /* "127.0.0.1:51234", "unix:1000" */
 	const char *always; /* header lines of every reply; http_unset() forgets them, too */
 	uint64_t began_ms;  /* loop_now_ms() at the first byte of its head */
@@ -114,6 +116,21 @@ void http_server_init(struct http_server *s,
 /* take_fd: bound and listening, TCP or unix. tls: NULL, or a context for it (borrowed). */
 must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls,
 			   struct err *e);
+/* A connection that is established already and whose peer sends requests: a tunnel to a gateway. The
+ * owner keeps the struct until HTTP_LINK_CLOSED. Requests have trusted_peer. The connection counts
+ * for no limit and may be idle without limit; http_drain() closes it. */
+enum http_link_state { HTTP_LINK_BUSY, HTTP_LINK_IDLE, HTTP_LINK_CLOSED };
+struct http_link {
+	/* From the loop. HTTP_LINK_CLOSED is the last call; NULL: not needed. */
+	void (*changed)(struct http_link *l, enum http_link_state now);
+	struct http_conn *conn; /* http's; NULL: closed */
+};
+/* take_tls: NULL: plain; or its TLS session, after the handshake, in either role. early: bytes that
+ * were read from it already. */
+void http_serve_link(struct http_server *s, struct http_link *l, int take_fd,
+		     struct ssl_st *take_tls, const void *early, size_t n);
+void http_link_cut(
+	struct http_link *l); /* closed at the next turn of the loop; allowed on a closed one */
 /* Accepts no new connections; idle ones close now, the others after their reply. */
 void http_drain(struct http_server *s);
 int http_drained(const struct http_server *s);
@@ -148,7 +165,8 @@ enum { HTTP_BODY_RATE = 1024 };
 void http_body_rate(struct http_req *r, uint32_t bytes_per_s);
 void http_pause(struct http_req *r);
 void http_resume(struct http_req *r);
-int http_secure(const struct http_req *r); /* it came over TLS */
+int http_secure(
+	const struct http_req *r); /* the client uses TLS; a gateway reports it for its client */
 /* The client of the request is known: the work of the request, and of the connection until the
  * next request changes it, is charged to b (NULL: to the client's address). Calls then(): at
  * once, or after the work of other clients if b is exceeded. */

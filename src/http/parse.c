@@ -470,6 +470,7 @@ static int take_head(struct http_conn *c)
 
 	r->server->requests++;
 	share_busy(c);
+	conn_set_link(c, HTTP_LINK_BUSY);
 	c->asked = 1;
 	conn_set_state(c, CONN_BUSY);
 	c->handled = 1;

@@ -89,11 +89,11 @@ static void request_line(struct buf *out, const struct http_req *r, const char *
 			   r->query);
 }
 
-/* A proxy on this machine is trusted to report the address of its client. A remote peer is not:
+/* A gateway, and a proxy on this machine, are trusted to report the address of its client. A remote peer is not:
  * it could put any address into the server's log. */
 static int is_near(const struct http_req *r)
 {
-	return r->unix_peer || strncmp(r->peer, "127.", 4) == 0 ||
+	return r->unix_peer || r->trusted_peer || strncmp(r->peer, "127.", 4) == 0 ||
 	       strncmp(r->peer, "[::1]", 5) == 0;
 }
 
@@ -120,15 +120,24 @@ static void relay_forwarded(struct buf *out, const struct http_req *r, const cha
 	relay_line(out, "X-Forwarded-Host", name ? name : host);
 }
 
-static void relay_framing(struct buf *out, const struct http_req *r, int keep)
+/* The protocol that the request changes to; NULL: none. */
+static const char *relay_upgrade(const struct http_req *r, const struct relay_rules *rules)
 {
+	return r->upgrade ? "websocket" : r->tunnel && rules->passes_tcp ? "tcp" : NULL;
+}
+
+static void relay_framing(struct buf *out, const struct http_req *r,
+			  const struct relay_rules *rules)
+{
+	const char *upgrade = relay_upgrade(r, rules);
+
 	if (r->length == UINT64_MAX)
 		buf_puts(out, "Transfer-Encoding: chunked\r\n");
 	else if (r->length || http_header(r, "content-length"))
 		buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)r->length);
-	if (r->upgrade)
-		buf_puts(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
-	else if (!keep)
+	if (upgrade)
+		buf_printf(out, "Connection: Upgrade\r\nUpgrade: %s\r\n", upgrade);
+	else if (!rules->spare)
 		buf_puts(out, "Connection: close\r\n");
 }
 
@@ -151,7 +160,9 @@ static void make_question(struct buf *out, const struct http_req *r,
 			relay_line(out, h->name, value);
 	}
 	relay_forwarded(out, r, host);
-	relay_framing(out, r, rules->spare != NULL);
+	if (rules->extra)
+		buf_puts(out, rules->extra);
+	relay_framing(out, r, rules);
 	buf_puts(out, "\r\n");
 }
 
@@ -166,17 +177,18 @@ static void relay_ask(struct relay *x)
 				     .len = head.len,
 				     .chunked = r->length == UINT64_MAX,
 				     .no_body = strcmp(r->method, "HEAD") == 0,
-				     .upgrade = r->upgrade,
+				     .upgrade = relay_upgrade(r, &x->rules) != NULL,
 			     });
 }
 
 /* ---- the answer ---- */
 
-static int names_websocket(const struct http_answer *a)
+static int relay_is_requested(const struct relay *x, const struct http_answer *a)
 {
-	const char *to = http_answer_header(a, "upgrade");
+	const char *to = http_answer_header(a, "upgrade"),
+		   *wanted = relay_upgrade(x->req, &x->rules);
 
-	return to && strcasecmp(to, "websocket") == 0;
+	return to && wanted && strcasecmp(to, wanted) == 0;
 }
 
 static const char *answer_head(struct upstream *u, const struct http_answer *a)
@@ -184,7 +196,7 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 	struct relay *x = loop_owner(u, struct relay, up);
 	struct http_req *r = x->req;
 
-	if (a->status == 101 && !names_websocket(a))
+	if (a->status == 101 && !relay_is_requested(x, a))
 		return "it changes to a protocol that was not requested";
 	http_unset(r);
 	for (unsigned i = 0; i < a->nheaders; i++) {
@@ -200,7 +212,7 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 	}
 	x->begun = 1;
 	if (a->status == 101) {
-		http_set(r, "Upgrade", "websocket");
+		http_set(r, "Upgrade", "%s", relay_upgrade(r, &x->rules));
 		http_switch(r);
 		x->tunnel = 1;
 		if (x->rules.switched)
@@ -224,9 +236,9 @@ static void answer_over(struct upstream *u, const char *why)
 	if (!why && u->until_close && x->rules.close_is_complete &&
 	    !x->rules.close_is_complete(x->rules.user))
 		why = "it was cut off";
-	if (!why && u->spare >= 0 && x->rules.spare) {
+	if (!why && u->spare.fd >= 0 && x->rules.spare) {
 		x->rules.spare(x->rules.user, u->spare);
-		u->spare = -1;
+		u->spare = upstream_link_plain(-1);
 	}
 	if (!why)
 		http_end(x->req);
@@ -276,23 +288,23 @@ static struct relay *relay_alloc(struct http_req *r)
 	return x;
 }
 
-struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
+struct relay *relay_new(struct http_req *r, struct loop *l, struct upstream_link take_link,
 			const struct relay_rules *rules)
 {
 	struct relay *x = relay_alloc(r);
 
 	x->rules = *rules;
-	upstream_init(&x->up, l, take_fd, rules->head_ms, &relay_events);
+	upstream_init(&x->up, l, take_link, rules->head_ms, &relay_events);
 	relay_ask(x);
 	return x;
 }
 
-struct relay *relay_new_raw(struct http_req *r, struct loop *l, int take_fd)
+struct relay *relay_new_raw(struct http_req *r, struct loop *l, struct upstream_link take_link)
 {
 	struct relay *x = relay_alloc(r);
 
 	x->begun = x->tunnel = 1;
-	upstream_init_raw(&x->up, l, take_fd, &relay_events);
+	upstream_init_raw(&x->up, l, take_link, &relay_events);
 	return x;
 }
 

@@ -11,12 +11,16 @@
  * down. An answer that the server did not finish is cut, not ended. */
 #pragma once
 #include "http/http.h"
+#include "http/upstream_link.h"
 
 #define RELAY_LATE "it did not answer in time" /* a reason of failed() */
 
 struct relay_rules {
 	const char *host;   /* for the server; NULL: as the client sent it */
 	const char *target; /* for the server, a path with its query; NULL: as the client sent it */
+	const char *extra;  /* header lines for the server, each with its "\r\n"; NULL: none */
+	/* 1: a request with "Upgrade: tcp" is passed on as such. 0: without its Upgrade. */
+	int passes_tcp;
 	/* The value of a header for the server; NULL: the server does not get it. No function:
 	 * unchanged. */
 	const char *(*sends)(void *user, const struct http_header *h);
@@ -30,18 +34,19 @@ struct relay_rules {
 	int (*close_is_complete)(void *user);
 	/* The answer is complete and the server keeps the connection: for another request. NULL:
 	 * the request asks the server to close it. */
-	void (*spare)(void *user, int take_fd);
+	void (*spare)(void *user, struct upstream_link take_link);
 	void (*switched)(void *user); /* both sides use another protocol now; may be NULL */
 	void *user;
 	uint32_t head_ms; /* for the server to answer */
 };
 
 struct relay;
-/* Sends the request at once; the body follows by the functions below. */
-struct relay *relay_new(struct http_req *r, struct loop *l, int take_fd,
+/* Sends the request at once; the body follows by the functions below. rules are copied; the texts
+ * in them are used only during this call. */
+struct relay *relay_new(struct http_req *r, struct loop *l, struct upstream_link take_link,
 			const struct relay_rules *rules);
 /* For a request that http_switch() has answered: bytes without HTTP, both ways. */
-struct relay *relay_new_raw(struct http_req *r, struct loop *l, int take_fd);
+struct relay *relay_new_raw(struct http_req *r, struct loop *l, struct upstream_link take_link);
 void relay_free(struct relay *x); /* fine on NULL */
 
 /* Call these from on_body, on_body_end and on_drain of the request. */

@@ -217,7 +217,9 @@ void http_body_rate(struct http_req *r, uint32_t bytes_per_s)
 
 int http_secure(const struct http_req *r)
 {
-	return r->conn->tls;
+	const char *proto = r->trusted_peer ? http_header(r, "x-forwarded-proto") : NULL;
+
+	return proto ? strcasecmp(proto, "https") == 0 : r->conn->tls;
 }
 
 void http_pause(struct http_req *r)

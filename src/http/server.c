@@ -147,7 +147,8 @@ static int is_exhaustion(int err)
 
 static int is_full(const struct http_server *s)
 {
-	return s->open - s->core->refusing - s->core->evicting >= s->limits.connections;
+	return s->open - s->core->refusing - s->core->evicting - s->core->links >=
+	       s->limits.connections;
 }
 
 /* run_kicked() acts on the flags; from now on the connection is not counted. */
@@ -240,6 +241,13 @@ static void fill_limits(struct http_limits *l)
 			mine[i] = theirs[i];
 }
 
+void server_start(struct http_server *s)
+{
+	fill_limits(&s->limits);
+	if (!timer_pending(&s->core->sweep))
+		timer_set(&s->core->sweep, sweep_ms(&s->limits));
+}
+
 int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, struct err *e)
 {
 	auto_fd int fd = take_fd;
@@ -257,14 +265,13 @@ int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, stru
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		abort();
-	fill_limits(&s->limits);
 	l->server = s;
 	l->tls = tls;
 	l->next = s->listeners;
 	s->listeners = l;
 	watch_init(&l->watch, s->loop, steal_fd(&fd), can_accept);
 	watch_want(&l->watch, LOOP_READ);
-	timer_set(&s->core->sweep, sweep_ms(&s->limits));
+	server_start(s);
 	return 0;
 }
 

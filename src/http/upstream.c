@@ -2,53 +2,64 @@
 #include "http/upstream.h"
 #include "http/relay.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 static size_t upstream_waiting(const struct upstream *u)
 {
 	return u->out.len - u->out_at;
 }
 
+static int upstream_wants_write(const struct upstream *u)
+{
+	if (u->read_wants_write && !u->paused)
+		return 1;
+	return !u->deaf && !u->write_wants_read &&
+	       (upstream_waiting(u) || (u->shut && !u->shut_done));
+}
+
 static void set_wants(struct upstream *u)
 {
-	if (u->fd >= 0)
-		watch_want(&u->watch, (u->paused ? 0 : LOOP_READ) |
-					      (upstream_waiting(u) && !u->deaf ? LOOP_WRITE : 0));
+	if (u->link.fd >= 0)
+		watch_want(&u->watch, (u->paused && !u->write_wants_read ? 0 : LOOP_READ) |
+					      (upstream_wants_write(u) ? LOOP_WRITE : 0));
+}
+
+/* Stops all events of the connection, and returns it. */
+static struct upstream_link upstream_detach(struct upstream *u)
+{
+	struct upstream_link link = u->link;
+
+	watch_stop(&u->watch);
+	timer_fini(&u->clock);
+	u->link = upstream_link_plain(-1);
+	buf_fini(&u->out);
+	u->out_at = 0;
+	return link;
 }
 
 static void hang_up(struct upstream *u)
 {
-	if (u->fd < 0)
+	struct upstream_link link;
+
+	if (u->link.fd < 0)
 		return;
-	watch_stop(&u->watch);
-	timer_fini(&u->clock);
-	close(u->fd);
-	u->fd = -1;
-	buf_fini(&u->out);
-	u->out_at = 0;
+	link = upstream_detach(u);
+	upstream_link_close(&link);
 }
 
 /* The request was sent, its answer is complete, and the server keeps the connection. */
 static int upstream_is_reusable(const struct upstream *u)
 {
 	return u->sent && !u->raw && !u->until_close && !u->deaf && !u->shut &&
-	       upstream_waiting(u) == 0 && u->answer.done && u->answer.keep_alive;
+	       upstream_waiting(u) == 0 && u->answer.done && u->answer.keep_alive &&
+	       u->ended == LINK_OK && !u->more;
 }
 
 static void upstream_finish(struct upstream *u, const char *why)
 {
-	if (!why && u->fd >= 0 && upstream_is_reusable(u)) {
-		u->spare = u->fd;
-		watch_stop(&u->watch);
-		timer_fini(&u->clock);
-		u->fd = -1;
-		buf_fini(&u->out);
-		u->out_at = 0;
-	}
+	if (!why && u->link.fd >= 0 && upstream_is_reusable(u))
+		u->spare = upstream_detach(u);
 	hang_up(u);
 	u->on->over(u, why);
 }
@@ -66,28 +77,32 @@ static void set_deaf(struct upstream *u)
 
 static size_t try_send(struct upstream *u, const struct iovec *iov, unsigned n)
 {
-	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n };
-	ssize_t sent = sendmsg(u->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	size_t sent;
+	enum link_result result = upstream_link_write(&u->link, iov, n, &sent);
 
-	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+	if (result == LINK_BROKEN || result == LINK_END)
 		set_deaf(u);
-	if (sent <= 0)
-		return 0;
-	u->moved_ms = loop_now_ms();
-	return (size_t)sent;
+	u->write_wants_read = result == LINK_WANTS_READ;
+	if (sent > 0)
+		u->moved_ms = loop_now_ms();
+	return sent;
 }
 
 static void shut_if_done(struct upstream *u)
 {
-	if (u->shut && upstream_waiting(u) == 0 && u->fd >= 0)
-		(void)shutdown(u->fd, SHUT_WR); /* fails only if the connection is already broken */
+	enum link_result result;
+
+	if (!u->shut || u->shut_done || upstream_waiting(u) > 0 || u->link.fd < 0)
+		return;
+	result = upstream_link_shut(&u->link); /* fails only if the connection is already broken */
+	u->shut_done = result != LINK_WANTS_WRITE && result != LINK_WANTS_READ;
 }
 
 static int upstream_put(struct upstream *u, const struct iovec *iov, unsigned n)
 {
 	size_t skip;
 
-	if (u->fd < 0 || u->deaf || u->shut)
+	if (u->link.fd < 0 || u->deaf || u->shut)
 		return 0;
 	skip = upstream_waiting(u) ? 0 : try_send(u, iov, n);
 	for (unsigned i = 0; i < n && !u->deaf; i++) {
@@ -162,6 +177,7 @@ void upstream_shut(struct upstream *u)
 {
 	u->shut = 1;
 	shut_if_done(u);
+	set_wants(u);
 }
 
 /* ---- the answer ---- */
@@ -224,56 +240,96 @@ static void upstream_ended(struct upstream *u)
 	}
 }
 
+/* What the descriptor does not show is read after other work, by the timer. */
+static void upstream_read_more(struct upstream *u)
+{
+	if (u->more && !u->paused && u->link.fd >= 0)
+		timer_set(&u->clock, 0);
+}
+
+/* Keeps a result that comes with bytes for the next call: the bytes are passed on first. */
+static enum link_result upstream_read(struct upstream *u, char *bytes, size_t n, size_t *out_got)
+{
+	enum link_result result = u->ended;
+
+	*out_got = 0;
+	if (result == LINK_OK)
+		result = upstream_link_read(&u->link, bytes, n, out_got);
+	if (*out_got > 0 && (result == LINK_END || result == LINK_BROKEN))
+		u->ended = result;
+	u->read_wants_write = result == LINK_WANTS_WRITE;
+	u->more = result == LINK_OK || u->ended != LINK_OK;
+	return *out_got > 0 ? LINK_OK : result;
+}
+
 static void upstream_readable(struct upstream *u)
 {
 	static char piece
 		[UPSTREAM_PIECE]; /* shared by all connections: the bytes are passed on at once */
-	ssize_t n = recv(u->fd, piece, sizeof(piece), MSG_DONTWAIT);
+	size_t n;
+	enum link_result result = upstream_read(u, piece, sizeof(piece), &n);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0)
+	set_wants(u);
+	if (result == LINK_BROKEN) {
 		upstream_finish(u, "the connection broke");
-	else if (n == 0)
+	} else if (result == LINK_END) {
 		upstream_ended(u);
-	else if (u->raw)
-		u->on->body(u, piece, (size_t)n);
-	else
-		upstream_feed(u, piece, (size_t)n);
+	} else if (result == LINK_OK) {
+		upstream_read_more(u);
+		if (u->raw)
+			u->on->body(u, piece, n);
+		else
+			upstream_feed(u, piece, n);
+	}
 }
 
 static void upstream_ready(struct watch *w, unsigned what)
 {
 	struct upstream *u = loop_owner(w, struct upstream, watch);
 
-	if (what == LOOP_READ)
-		upstream_readable(u);
-	else
+	if (what == LOOP_READ && u->write_wants_read) {
+		u->write_wants_read = 0;
 		upstream_writable(u);
+	}
+	if (what == LOOP_READ || (u->read_wants_write && !u->paused)) {
+		if (!u->paused)
+			upstream_readable(u);
+	} else {
+		upstream_writable(u);
+	}
 }
 
 /* A server that sends its head byte by byte gets no more time for it than a silent one. */
+static int upstream_is_late(struct upstream *u)
+{
+	uint64_t now = loop_now_ms(), end = u->moved_ms + u->head_ms;
+
+	if (u->answer.head_done || u->raw)
+		return 0;
+	if (now < end)
+		timer_set(&u->clock, end - now);
+	return now >= end;
+}
+
 static void upstream_look(struct timer *t)
 {
 	struct upstream *u = loop_owner(t, struct upstream, clock);
-	uint64_t now = loop_now_ms(), end = u->moved_ms + u->head_ms;
 
-	if (u->answer.head_done)
-		return;
-	if (now >= end)
+	if (upstream_is_late(u))
 		upstream_finish(u, RELAY_LATE);
-	else
-		timer_set(&u->clock, end - now);
+	else if (u->more && !u->paused)
+		upstream_readable(u);
 }
 
 /* ---- life ---- */
 
-void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
-		   const struct upstream_events *on)
+void upstream_init(struct upstream *u, struct loop *l, struct upstream_link take_link,
+		   uint32_t head_ms, const struct upstream_events *on)
 {
 	memset(u, 0, sizeof(*u));
-	u->fd = take_fd;
-	u->spare = -1;
+	u->link = take_link;
+	u->spare = upstream_link_plain(-1);
+	upstream_link_init(&u->link);
 	u->on = on;
 	u->head_ms = head_ms;
 	u->moved_ms = loop_now_ms();
@@ -281,24 +337,27 @@ void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t hea
 	u->answer.on_head = saw_head;
 	u->answer.on_body = saw_body;
 	u->answer.user = u;
-	watch_init(&u->watch, l, take_fd, upstream_ready);
+	watch_init(&u->watch, l, take_link.fd, upstream_ready);
 	timer_init(&u->clock, l, upstream_look);
-	timer_set(&u->clock, head_ms);
+	u->more = upstream_link_has_buffered(&u->link);
+	timer_set(&u->clock, u->more ? 0 : head_ms);
 	set_wants(u);
 }
 
-void upstream_init_raw(struct upstream *u, struct loop *l, int take_fd,
+void upstream_init_raw(struct upstream *u, struct loop *l, struct upstream_link take_link,
 		       const struct upstream_events *on)
 {
-	upstream_init(u, l, take_fd, 0, on);
+	upstream_init(u, l, take_link, 0, on);
 	u->raw = 1;
-	timer_clear(&u->clock);
+	if (!u->more)
+		timer_clear(&u->clock);
 }
 
 void upstream_pause(struct upstream *u, int paused)
 {
 	u->paused = paused != 0;
 	set_wants(u);
+	upstream_read_more(u);
 }
 
 void upstream_close(struct upstream *u)
@@ -306,9 +365,7 @@ void upstream_close(struct upstream *u)
 	if (!u->on)
 		return;
 	hang_up(u);
-	if (u->spare >= 0)
-		close(u->spare);
-	u->spare = -1;
+	upstream_link_close(&u->spare);
 	buf_fini(&u->out);
 	response_fini(&u->answer);
 	http_answer_fini(&u->got);

@@ -1,5 +1,5 @@
-/* upstream.h - one request to an HTTP/1.1 server, over a connection that is open already, on the
- * loop.
+/* upstream.h - one request to an HTTP/1.1 server, over a connection that is open already, plain or
+ * with TLS, on the loop.
  * Owns:         the connection, the unsent bytes of the request, the parser of the answer.
  * Does not own: the content of the request, and where the answer goes.
  *
@@ -12,6 +12,7 @@
  * request per struct; the owner may take the connection for another one, see spare. */
 #pragma once
 #include "http/response.h"
+#include "http/upstream_link.h"
 #include "loop/loop.h"
 
 #include <sys/uio.h>
@@ -34,8 +35,8 @@ struct upstream {
 	/* clang-format off */
 	struct watch watch;
 	struct timer clock;
-	int fd; /* -1: closed */
-	int spare; /* from over() on: the connection, ready for another request; -1: none */
+	struct upstream_link link;  /* fd -1: closed */
+	struct upstream_link spare; /* from over() on: the connection, ready for another request; fd -1: none */
 	const struct upstream_events *on;
 	struct response answer;
 	struct http_answer got;
@@ -52,15 +53,21 @@ struct upstream {
 	unsigned full : 1;
 	unsigned deaf : 1; /* the server reads no more of the request; there may be an answer */
 	unsigned shut : 1; /* no more bytes will be written */
+	unsigned shut_done : 1; /* and the end was sent */
 	unsigned sent : 1; /* upstream_body_end(): the request is complete */
+	/* of TLS */
+	unsigned more : 1; /* there may be input that the descriptor does not show as readable */
+	unsigned read_wants_write : 1;
+	unsigned write_wants_read : 1;
+	enum link_result ended; /* LINK_OK: not; else the result that follows the bytes read last */
 	/* clang-format on */
 };
 
 /* head_ms: time for the server to answer, after the last byte of the request that it accepted. */
-void upstream_init(struct upstream *u, struct loop *l, int take_fd, uint32_t head_ms,
-		   const struct upstream_events *on);
+void upstream_init(struct upstream *u, struct loop *l, struct upstream_link take_link,
+		   uint32_t head_ms, const struct upstream_events *on);
 /* The same for bytes without HTTP: body() gets all of them, upstream_body() sends all. */
-void upstream_init_raw(struct upstream *u, struct loop *l, int take_fd,
+void upstream_init_raw(struct upstream *u, struct loop *l, struct upstream_link take_link,
 		       const struct upstream_events *on);
 struct upstream_question {
 	const char *head; /* from the request line to the empty line */

@@ -75,7 +75,7 @@ static void tunnel_connected(struct port_conn *x, int take_fd, const struct err 
 	http_set(r, "Upgrade", "tcp");
 	http_switch(r);
 	t->call->endless = 1;
-	t->relay = relay_new_raw(r, t->call->api->loop, take_fd);
+	t->relay = relay_new_raw(r, t->call->api->loop, upstream_link_plain(take_fd));
 }
 
 void tunnel_connect(struct call *c)

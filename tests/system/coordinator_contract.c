@@ -506,8 +506,7 @@ TEST(invalid_requests_are_refused_on_the_loop)
 	REFUSED(ERR_INVALID, .op = COORDINATOR_FIND_NAME, .key = { "t", 'n', text, "" });
 	REFUSED(ERR_INVALID, .op = COORDINATOR_ASSIGN_NUMBER, .role = "king", .name = "a",
 		.fingerprint = "f");
-	REFUSED(ERR_LIMIT, .op = COORDINATOR_DECLARE_LOST, .node = 1, .ndead = 1000,
-		.dead = many);
+	REFUSED(ERR_LIMIT, .op = COORDINATOR_DECLARE_LOST, .node = 1, .ndead = 1000, .dead = many);
 	/* Texts that mean something to an engine are texts. */
 	DONE(0, .op = COORDINATOR_FIND_NAME,
 	     .key = { "'; drop table atoll.names --", 'n', "a/b%2f\"\\$1{}", "/" });

@@ -84,7 +84,7 @@ static void on_head(struct http_req *r)
 	r->on_eof = http_abort;
 	r->on_over = on_over;
 	http_want_body(r, HTTP_BODY_STREAM, 0);
-	r->user = relay = relay_new(r, &loop, pair[0], &rules);
+	r->user = relay = relay_new(r, &loop, upstream_link_plain(pair[0]), &rules);
 }
 
 static void begin(void)
