@@ -120,6 +120,7 @@ struct exec *exec_new(uint32_t ref)
 	x->ref = ref;
 	x->turn = turns++;
 	x->end.head = conn_head(WIRE_EXIT, ref);
+	guest_counts_read(&x->before);
 	set_add(&used, x);
 	return x;
 }
@@ -402,6 +403,9 @@ static void exec_finish(struct exec *x)
 	x->end.reaped = (uint32_t)reaped;
 	x->over = 1;
 	set_drop(&running, x);
+	x->end.head.flags =
+		guest_counts_flags(&x->before, x->end.why != WIRE_WHY_EXIT || x->end.status != 0,
+				   set_count(&running) == 0);
 	exec_due(x);
 }
 

@@ -5,6 +5,7 @@
  * killed it or its wall time has passed. A finished exec keeps its logs and its EXIT until it is
  * forgotten, or evicted by newer ones. */
 #pragma once
+#include "init/guest_counts.h"
 #include "init/stdin_buf.h"
 #include "init/stream.h"
 #include "wire/wire.h"
@@ -37,8 +38,9 @@ struct exec {
 	uint64_t
 		tell_ns; /* time at which STARTED is sent alone, unless it was sent with another frame; 0: sent */
 	uint32_t grace_ms;
-	uint64_t turn;        /* of creation: the lowest finished one is evicted first */
-	struct wire_exit end; /* filled as it becomes known; sent when over */
+	uint64_t turn;              /* of creation: the lowest finished one is evicted first */
+	struct guest_counts before; /* at its start */
+	struct wire_exit end;       /* filled as it becomes known; sent when over */
 };
 
 void exec_init(void); /* starts to reap */

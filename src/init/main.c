@@ -9,7 +9,8 @@
  *   fd 3       first connection    argv[2]  1 if clients may ask for the image's root
  *   fd 4       listening socket, or a socket that connections arrive on (from a guest stub)
  *   fd 5       upper layer
- *   fd 6       boot id
+ *   fd 6       boot id             argv[3]  "guest": the kernel is that of a guest, and
+ *   fd 7       the cgroup of the box in that guest
  *
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
  * then what is due is sent to clients. Reading order: child.c, exec.c, stream.c, attachment.c,
@@ -18,6 +19,7 @@
 #include "init/conn.h"
 #include "init/tcp.h"
 #include "init/exec.h"
+#include "init/guest_counts.h"
 #include "initlib/scratch.h"
 #include "init/params.h"
 #include "initlib/shrink.h"
@@ -25,7 +27,7 @@
 #include "initlib/sys.h"
 #include "initlib/str.h"
 
-enum { KEEPER_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, BAD_START = 70 };
+enum { KEEPER_FD = 3, LISTEN_FD, UPPER_FD, BOOT_FD, COUNTS_FD, BAD_START = 70 };
 
 struct self self;
 
@@ -33,11 +35,17 @@ _Noreturn void init_main(long *stack);
 
 static void learn_self(long argc, char **argv)
 {
-	int64_t user = argc == 3 ? text_number(argv[1], 0xfffffffeu) : -1;
-	int64_t root = argc == 3 ? text_number(argv[2], 1) : -1;
+	int guest = argc == 4 && !text_compare(argv[3], "guest");
+	int known = argc == 3 || guest;
+	int64_t user = known ? text_number(argv[1], 0xfffffffeu) : -1;
+	int64_t root = known ? text_number(argv[2], 1) : -1;
 
 	if (user < 0 || root < 0)
 		sys_exit(BAD_START);
+	if (guest && sys_fcntl(COUNTS_FD, F_SETFD, FD_CLOEXEC) < 0)
+		sys_exit(BAD_START);
+	if (guest)
+		guest_counts_init(COUNTS_FD);
 	self.uid = (uint32_t)sys_getuid();
 	self.gid = (uint32_t)sys_getgid();
 	self.user = (uint32_t)user;

@@ -14,6 +14,8 @@ struct guest {
 	int boot;              /* file of the boot id, or -1 */
 	int boot_mount;        /* a detached mount of it, with has_boot_mount */
 	int has_boot_mount;
+	int counts;            /* folder of the cgroup of the box in this guest, with has_counts */
+	int has_counts;
 	int isolate;           /* 1: init gets a pid namespace, a /proc and ids of its own */
 	void (*resume)(const struct packet_resume *m); /* the box is taken; NULL: nothing to do */
 	void (*over)(int status); /* does not return: init has ended, or the channel */

@@ -9,7 +9,7 @@
 #include <linux/mount.h>
 #include <linux/securebits.h>
 
-enum { STDIO_LAST = 2, FIRST_FD, FEED_FD, UPPER_FD, BOOT_FD, FDS_END };
+enum { STDIO_LAST = 2, FIRST_FD, FEED_FD, UPPER_FD, BOOT_FD, COUNTS_FD, FDS_END };
 enum { BAD_START = 70, CAP_LAST = 63, REC_PRIVATE = 0x4000 | 1 << 18 };
 
 static const uint8_t kept[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
@@ -96,16 +96,17 @@ static int guest_init_become(void)
 /* Sources that have one of the target numbers are moved out of the way first. */
 static int guest_init_place(const struct guest *how, int first, int feed)
 {
-	int from[] = { first, feed, how->upper, how->boot }, i;
+	int from[] = { first, feed, how->upper, how->boot, how->counts };
+	int n = (int)ARRAY_LEN(from) - !how->has_counts, i;
 
-	for (i = 0; i < (int)ARRAY_LEN(from); i++) {
+	for (i = 0; i < n; i++) {
 		if (from[i] < 0)
 			from[i] = (int)sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
 		from[i] = (int)sys_fcntl(from[i], F_DUPFD_CLOEXEC, FDS_END);
 		if (from[i] < 0)
 			return from[i];
 	}
-	for (i = 0; i < (int)ARRAY_LEN(from); i++) {
+	for (i = 0; i < n; i++) {
 		long err = sys_dup3(from[i], FIRST_FD + i, 0);
 
 		if (err < 0)
@@ -118,8 +119,9 @@ static int guest_init_place(const struct guest *how, int first, int feed)
 
 static _Noreturn void guest_init_exec(const struct guest *how, int first, int feed)
 {
-	char name[] = "init";
-	char *argv[] = { name, how->user, how->root, NULL }, *env[] = { NULL };
+	char name[] = "init", guest[] = "guest";
+	char *argv[] = { name, how->user, how->root, how->has_counts ? guest : NULL, NULL };
+	char *env[] = { NULL };
 	int exe = how->init_path ? -1 : (int)sys_fcntl(how->init_exe, F_DUPFD_CLOEXEC, FDS_END + 1);
 	int boot_mount = how->has_boot_mount
 				 ? (int)sys_fcntl(how->boot_mount, F_DUPFD_CLOEXEC, FDS_END + 1)

@@ -215,6 +215,14 @@ static void vm_limit(const struct vm_start *m)
 	vm_write("/sys/box/cgroup.procs", "0");
 }
 
+static int vm_open_counts(void)
+{
+	long fd = sys_openat(AT_FDCWD, "/sys/box", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+	vm_need("cgroup", fd);
+	return (int)fd;
+}
+
 static void vm_receive_start(struct vm_start *m)
 {
 	char *to = (char *)m;
@@ -308,6 +316,8 @@ _Noreturn void guest_vm_main(void)
 	sys_close(ready_port);
 	ready_port = -1;
 	vm_limit(&start);
+	how.counts = vm_open_counts();
+	how.has_counts = 1;
 	how.root = start.root ? root : no_root;
 	vm_enter_root();
 	sys_umask(022);

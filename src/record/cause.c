@@ -52,9 +52,34 @@ uint64_t cause_cpu_us(const struct exit_info *x)
 
 /* ---- evidence ---- */
 
+int cause_is_of_guest(const struct exit_info *x)
+{
+	return x->exited && x->exit.head.flags & WIRE_EXIT_GUEST;
+}
+
 static int cause_some(const struct exit_info *x, uint64_t value)
 {
 	return x->evidence && value != UNKNOWN && value > 0;
+}
+
+/* Of the kernel that ran the program: that of the host, or that of its guest. */
+static uint64_t cause_kills(const struct exit_info *x)
+{
+	uint32_t guest = x->exited ? wire_exit_kills(x->exit.head.flags) : 0;
+
+	return guest ? guest : cause_some(x, x->figures.oom_kills) ? x->figures.oom_kills : 0;
+}
+
+static uint64_t cause_refused(const struct exit_info *x)
+{
+	uint32_t guest = x->exited ? wire_exit_refused(x->exit.head.flags) : 0;
+
+	return guest ? guest : cause_some(x, x->figures.pids_hits) ? x->figures.pids_hits : 0;
+}
+
+static const char *cause_kernel(const struct exit_info *x)
+{
+	return cause_is_of_guest(x) ? "the kernel of the guest" : "the kernel";
 }
 
 static int by_signal(const struct exit_info *x, int signo)
@@ -112,8 +137,7 @@ static int over_cpu(const struct exit_info *x)
 
 static int over_memory(const struct exit_info *x)
 {
-	return cause_some(x, x->figures.oom_kills) &&
-	       (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
+	return cause_kills(x) && (!x->exited || by_signal(x, SIGKILL) || exited_badly(x));
 }
 
 static int cause_vanished(const struct exit_info *x)
@@ -151,7 +175,7 @@ static int refused_call(const struct exit_info *x)
 
 static int over_processes(const struct exit_info *x)
 {
-	return exited_badly(x) && cause_some(x, x->figures.pids_hits);
+	return exited_badly(x) && cause_refused(x);
 }
 
 /* The engine could not start a thread of its own. */
@@ -272,16 +296,16 @@ static void say_signal(const struct exit_info *x, struct buf *out)
 
 static void say_memory(const struct exit_info *x, struct buf *out)
 {
-	unsigned long long n = x->figures.oom_kills;
+	unsigned long long n = cause_kills(x);
 
 	say_limit(out, "memory", x->limits.mem_bytes);
-	buf_printf(out, "; the kernel killed %llu process%s", n, n == 1 ? "" : "es");
+	buf_printf(out, "; %s killed %llu process%s", cause_kernel(x), n, n == 1 ? "" : "es");
 }
 
 static void say_processes(const struct exit_info *x, struct buf *out)
 {
-	buf_printf(out, "process limit reached: %u; the kernel refused %llu more", x->limits.pids,
-		   (unsigned long long)x->figures.pids_hits);
+	buf_printf(out, "process limit reached: %u; %s refused %llu more", x->limits.pids,
+		   cause_kernel(x), (unsigned long long)cause_refused(x));
 }
 
 static void say_disk(const struct exit_info *x, struct buf *out)
@@ -409,7 +433,8 @@ static void way_memory(const struct exit_info *x, struct buf *out)
 	char peak[UNITS_TEXT];
 
 	raise_bytes(x, out, "mem", x->limits.mem_bytes);
-	if (cause_some(x, x->figures.mem_peak))
+	/* That of a guest is the memory of its engine. */
+	if (cause_some(x, x->figures.mem_peak) && !cause_is_of_guest(x))
 		buf_printf(out, "   (peak was %s)", units_size(peak, x->figures.mem_peak));
 	way_engine(x, out);
 }

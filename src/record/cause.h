@@ -38,6 +38,8 @@ struct exit_info {
 	uint64_t because_ms; /* the timeout that was reached */
 };
 
+/* 1: init has read counters of the kernel of its guest: a claim from inside, not seen by the host. */
+int cause_is_of_guest(const struct exit_info *end);
 enum cause cause_of(const struct exit_info *end);
 const char *cause_name(enum cause cause);
 int cause_parse(const char *name, enum cause *out); /* -1: no such cause */ /* "memory" */

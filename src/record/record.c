@@ -115,6 +115,12 @@ static json_t *record_evidence(const struct exit_info *x)
 		json_object_set_new(all, "files_size", record_number(x->exit.files_size));
 		json_object_set_new(all, "streams_cut", json_integer(x->exit.cut));
 	}
+	if (cause_is_of_guest(x))
+		json_object_set_new(all, "guest",
+				    json_pack("{s:I, s:I}", "oom_kills",
+					      (json_int_t)wire_exit_kills(x->exit.head.flags),
+					      "pids_hits",
+					      (json_int_t)wire_exit_refused(x->exit.head.flags)));
 	if (x->exited && x->exit.why == WIRE_WHY_EXEC) {
 		json_object_set_new(all, "failed_step", json_text(x->exit.step));
 		json_object_set_new(all, "errno", json_integer(x->exit.status));

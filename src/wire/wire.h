@@ -627,8 +627,30 @@ enum {                  /* wire_exit.why */
        WIRE_WHY_EXEC,   /* never ran: status is errno of the step named in `step` */
 };
 
+/* Flags of EXIT. Where the kernel of the box is that of a guest, init reads its counters: how many
+ * processes it killed for memory and how many forks it refused while this exec ran. Both stop at their
+ * highest value. */
+enum { WIRE_EXIT_GUEST = 1 << 0, WIRE_EXIT_KILLS = 127, WIRE_EXIT_REFUSED = 255 };
+
+static inline uint16_t wire_exit_flags(uint64_t kills, uint64_t refused)
+{
+	kills = kills < WIRE_EXIT_KILLS ? kills : WIRE_EXIT_KILLS;
+	refused = refused < WIRE_EXIT_REFUSED ? refused : WIRE_EXIT_REFUSED;
+	return (uint16_t)(WIRE_EXIT_GUEST | kills << 1 | refused << 8);
+}
+
+static inline uint32_t wire_exit_kills(uint16_t flags)
+{
+	return flags & WIRE_EXIT_GUEST ? flags >> 1 & WIRE_EXIT_KILLS : 0;
+}
+
+static inline uint32_t wire_exit_refused(uint16_t flags)
+{
+	return flags & WIRE_EXIT_GUEST ? flags >> 8 : 0;
+}
+
 struct wire_exit {
-	struct frame head;
+	struct frame head; /* flags: see WIRE_EXIT_GUEST */
 	uint32_t why;
 	int32_t status;
 	char step[24]; /* WHY_EXEC: the row of init's table that failed */

@@ -165,11 +165,14 @@ TEST(limits_end_the_program_and_not_the_guest)
 	w.limits.pids = 24;
 	CHECK(make_as(k.fd, &w, &m) == 0);
 	CHECK(sh(&m, "python3 -S -c 'x = bytearray(96 << 20)'") != 0);
+	CHECK_INT(wire_exit_kills(GOT(wire_exit)->head.flags), 1);
 	CHECK_INT(sh(&m, "echo alive"), 0);
 	CHECK_STR(said, "alive\n");
 	CHECK(sh(&m, "head -c 48M /dev/zero >big") != 0);
 	CHECK_INT(sh(&m, "rm big && echo free"), 0);
+	CHECK_INT(wire_exit_kills(GOT(wire_exit)->head.flags), 0);
 	CHECK(sh(&m, "i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i + 1)); done") != 0);
+	CHECK(wire_exit_refused(GOT(wire_exit)->head.flags) > 0);
 	CHECK(end(k.fd, &m) == 0);
 	keeper_sync_close(&k);
 }

@@ -1,6 +1,7 @@
 /* init_engine_test.c - init as root on a kernel like that of gVisor, which has fewer calls. A filter returns the
  * errors that were seen there. */
 #define BOXED_ENGINE
+#define BOXED_COUNTS
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -94,7 +95,68 @@ static void a_file_worker_starts(struct box *b)
 	CHECK(get_bytes(w, "/etc/passwd", 0, 4, text, sizeof(text)) == 4);
 }
 
+/* ---- counters of the kernel of a guest ---- */
+
+static void counted(const char *memory, const char *pids)
+{
+	const char *const text[] = { memory, pids };
+
+	mkdir(in_dir("counts"), 0755);
+	for (int i = 0; i < 2; i++) {
+		FILE *f = fopen(in_dir(i ? "counts/pids.events" : "counts/memory.events"), "w");
+
+		CHECK(f && fputs(text[i], f) >= 0 && fclose(f) == 0);
+	}
+}
+
+/* It ends when its stdin does. */
+static void start_waiting(struct box *b, uint32_t ref, const char *then)
+{
+	struct wire_start st = starting(ref);
+	char script[80];
+
+	snprintf(script, sizeof(script), "read x; %s", then);
+	st.head.flags = WIRE_START_STDIN | WIRE_START_NOTIFY;
+	shell(b->conn, &st, script);
+	while (receive(b->conn) && HEAD->type != WIRE_STARTED)
+		;
+	CHECK(HEAD->type == WIRE_STARTED);
+}
+
+static uint16_t end_waiting(struct box *b, uint32_t ref)
+{
+	send_head(b->conn, WIRE_STDIN, ref);
+	while (receive(b->conn) && HEAD->type != WIRE_EXIT)
+		;
+	CHECK(HEAD->type == WIRE_EXIT && HEAD->ref == ref);
+	return HEAD->flags;
+}
+
+static void an_exit_has_the_counters_of_the_guest_since_its_start(struct box *b)
+{
+	counted("low 0\noom 1\noom_kill 2\n", "max 5\n");
+	start_waiting(b, 1, "exit 0");
+	CHECK(end_waiting(b, 1) == wire_exit_flags(0, 0));
+	start_waiting(b, 2, "kill -9 $$");
+	counted("low 0\noom 3\noom_kill 4\n", "max 12\n");
+	CHECK(end_waiting(b, 2) == wire_exit_flags(2, 7));
+}
+
+static void a_kill_for_memory_explains_the_end_of_one_exec_only(struct box *b)
+{
+	counted("oom_kill 0\n", "max 0\n");
+	start_waiting(b, 3, "exit 0"); /* init may have started before these counters existed */
+	end_waiting(b, 3);
+	start_waiting(b, 1, "kill -9 $$");
+	start_waiting(b, 2, "kill -9 $$");
+	counted("oom_kill 1\n", "max 0\n");
+	CHECK(end_waiting(b, 1) == wire_exit_flags(1, 0));
+	CHECK(end_waiting(b, 2) == wire_exit_flags(0, 0));
+}
+
 static const struct test tests[] = {
+	TEST(an_exit_has_the_counters_of_the_guest_since_its_start),
+	TEST(a_kill_for_memory_explains_the_end_of_one_exec_only),
 	TEST(the_filter_of_this_test_is_in_force),
 	TEST(a_program_runs_as_the_user_without_capabilities),
 	TEST(the_bounding_set_is_dropped_before_the_uid_changes),

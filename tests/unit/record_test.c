@@ -153,6 +153,33 @@ TEST(refused_forks_explain_a_failed_exit_only)
 	CAUSE(good, "exit", 0);
 }
 
+/* Without counters of the host: those of its own kernel, as init of the guest reports them. */
+TEST(the_kernel_of_a_guest_explains_memory_and_processes)
+{
+	struct exit_info x = killed_by(SIGKILL);
+
+	x.figures.mem_peak = 400 << 20; /* of the engine */
+	CHECK(!cause_is_of_guest(&x));
+	x.exit.head.flags = wire_exit_flags(1, 0);
+	CAUSE(x, "memory", 137);
+	CHECK(cause_is_of_guest(&x));
+	CHECK_STR(
+		sentence(&x),
+		"memory limit reached: 256 MiB; the kernel of the guest killed 1 process after 2.1 s");
+	CHECK_STR(hint(&x), "raise: atoll run --mem 512M ...");
+	x.exit.head.flags = wire_exit_flags(0, 3);
+	CAUSE(x, "signal", 137);
+	x = exited_with(1);
+	x.exit.head.flags = wire_exit_flags(0, 3);
+	CAUSE(x, "processes", 1);
+	CHECK_STR(sentence(&x),
+		  "process limit reached: 64; the kernel of the guest refused 3 more after 2.1 s");
+	x.exit.head.flags = wire_exit_flags(0, 0);
+	CAUSE(x, "exit", 1);
+	CHECK_INT(wire_exit_kills(wire_exit_flags(1000, 1000)), 127);
+	CHECK_INT(wire_exit_refused(wire_exit_flags(1000, 1000)), 255);
+}
+
 TEST(a_full_disk_or_no_file_left_explains_a_failed_exit)
 {
 	struct exit_info x = exited_with(1);
