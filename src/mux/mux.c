@@ -141,7 +141,8 @@ static int mux_frame(unsigned number, char *frame, uint32_t bytes, const int *fd
 		mux_fault(PACKET_NO_CGROUPS);
 	if (first && !kept && f->type == WIRE_ZYGOTE && nfds)
 		mux_fault(PACKET_NO_ZYGOTE);
-	ends_box[number] |= f->type == WIRE_KILL_ON_CLOSE;
+	ends_box[number] |= f->type == WIRE_KILL_ON_CLOSE ||
+			    (f->type == WIRE_START && f->flags & WIRE_START_ONE_SHOT);
 	if (first && f->type == WIRE_PERSIST)
 		kept = 1;
 	else if (kept)
@@ -305,7 +306,7 @@ static int mux_engine_failed(void)
 	return engine_over && engine_status && !ended_ns;
 }
 
-/* KILL_ON_CLOSE is a promise to the client. init keeps it, too, but a guest may hang, at the process limit of its
+/* KILL_ON_CLOSE and a START for one exec are promises to the client. init keeps them, too, but a guest may hang, at the process limit of its
  * engine for example. Numbers of connections are odd; one is not used again in the turn in which it has ended. */
 static int mux_client_left(void)
 {

@@ -410,6 +410,22 @@ TEST(the_end_of_a_client_ends_the_box_if_it_asked_for_that_also_with_a_silent_gu
 	CHECK_INT(mux_wait(), 0);
 }
 
+TEST(so_does_the_end_of_the_client_of_a_box_for_one_exec)
+{
+	struct wire_start st = { .head = { .version = WIRE_VERSION,
+					   .type = WIRE_START,
+					   .flags = WIRE_START_ONE_SHOT } };
+	struct wire_error e;
+
+	mux_start(SELF, "silent");
+	CHECK_INT(mux_frame(&e), WIRE_DONE);
+	mux_persist();
+	CHECK_INT(send(conn, &st, sizeof(st), MSG_NOSIGNAL), sizeof(st));
+	close(conn);
+	conn = -1;
+	CHECK_INT(mux_wait(), 0);
+}
+
 TEST(cgroups_and_warm_interpreters_of_the_keeper_come_too_late)
 {
 	static const struct {
