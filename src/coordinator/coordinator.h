@@ -134,6 +134,10 @@ struct postgres;
 must_check int coordinator_postgres_new(struct coordinator **out, struct loop *l,
 					struct postgres *p, struct err *e);
 
+struct etcd_conf; /* coordinator/etcd.h */
+must_check int coordinator_etcd_new(struct coordinator **out, struct loop *l,
+				    const struct etcd_conf *conf, struct err *e);
+
 /* For drivers: the first member of theirs. */
 struct coordinator_driver {
 	void (*ask)(struct coordinator *c, const struct coordinator_request *q,

@@ -16,6 +16,7 @@
 	X(easy_reset)                                                                              \
 	X(easy_strerror)                                                                           \
 	X(multi_init)                                                                              \
+	X(multi_cleanup)                                                                           \
 	X(multi_setopt)                                                                            \
 	X(multi_add_handle)                                                                        \
 	X(multi_remove_handle)                                                                     \
