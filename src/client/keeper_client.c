@@ -4,6 +4,7 @@
 #include "client/box_handle.h"
 #include "wire/sock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,11 +94,47 @@ static void on_gone(struct frame_conn *p, const struct err *why)
 	o->on_lost(o);
 }
 
+static void keeper_fail(struct keeper_call *lost, const struct err *e)
+{
+	int none = -1;
+
+	while (lost) {
+		struct keeper_call *a = lost;
+
+		lost = a->next;
+		own_close_fd(&a->fd);
+		if (a->done)
+			a->done(a->ctx, NULL, 0, &none, e);
+		free(a);
+	}
+}
+
+static void keeper_fail_all(struct timer *t)
+{
+	struct keeper_client *o = loop_owner(t, struct keeper_client, refuse);
+	struct keeper_call *all = o->asks;
+	struct err e;
+
+	o->asks = NULL;
+	o->last = &o->asks;
+	o->waiting = 0;
+	err_set(&e, ERR_SYS, "%s", o->refusal);
+	e.sys = EBUSY; /* the API answers 503 */
+	keeper_fail(all, &e);
+}
+
+void keeper_client_refuse(struct keeper_client *o, const char *why)
+{
+	o->refusal = why;
+	timer_set(&o->refuse, 0);
+}
+
 void keeper_client_init(struct keeper_client *o, struct loop *l,
 			void (*on_lost)(struct keeper_client *))
 {
 	*o = (struct keeper_client){ .loop = l, .post.fd = -1, .next_ref = 1, .on_lost = on_lost };
 	o->last = &o->asks;
+	timer_init(&o->refuse, l, keeper_fail_all);
 }
 
 int keeper_client_is_connected(const struct keeper_client *o)
@@ -127,25 +164,10 @@ static struct keeper_call *keeper_take_lost(struct keeper_client *o)
 	return lost;
 }
 
-static void keeper_fail(struct keeper_call *lost)
-{
-	struct err e;
-	int none = -1;
-
-	err_set(&e, ERR_SYS, "the keeper ended before it had answered; repeat the request");
-	while (lost) {
-		struct keeper_call *a = lost;
-
-		lost = a->next;
-		if (a->done)
-			a->done(a->ctx, NULL, 0, &none, &e);
-		free(a);
-	}
-}
-
 void keeper_client_connect(struct keeper_client *o, int take_fd)
 {
 	struct keeper_call *lost;
+	struct err e;
 
 	frame_conn_fini(&o->post);
 	frame_conn_init(&o->post, o->loop, take_fd);
@@ -154,12 +176,14 @@ void keeper_client_connect(struct keeper_client *o, int take_fd)
 	lost = keeper_take_lost(o);
 	for (struct keeper_call *a = o->asks; a; a = a->next)
 		frame_conn_send(&o->post, a->bytes, a->len, NULL, 0, steal_fd(&a->fd));
-	keeper_fail(lost);
+	err_set(&e, ERR_SYS, "the keeper ended before it had answered; repeat the request");
+	keeper_fail(lost, &e);
 }
 
 void keeper_client_fini(struct keeper_client *o)
 {
 	frame_conn_fini(&o->post);
+	timer_fini(&o->refuse);
 	while (o->asks) {
 		struct keeper_call *a = o->asks;
 
@@ -196,7 +220,9 @@ struct keeper_call *keeper_client_request_fd(struct keeper_client *o, const void
 	o->last = &a->next;
 	o->waiting++;
 	/* Without a connection the request waits for the next one. */
-	if (keeper_client_is_connected(o))
+	if (o->refusal)
+		timer_set(&o->refuse, 0);
+	else if (keeper_client_is_connected(o))
 		(void)frame_conn_send(&o->post, a->bytes, len, NULL, 0, steal_fd(&a->fd));
 	return a;
 }

@@ -22,12 +22,16 @@ struct keeper_client {
 	unsigned waiting;
 	void (*on_lost)(struct keeper_client *o); /* the keeper has disconnected; the owner must get
 						   * a new connection */
+	const char *refusal; /* of keeper_client_refuse(); NULL: requests wait for a keeper */
+	struct timer refuse;
 };
 
 void keeper_client_init(struct keeper_client *o, struct loop *l,
 			void (*on_lost)(struct keeper_client *));
 void keeper_client_connect(struct keeper_client *o,
 			   int take_fd); /* sends all requests without an answer again */
+/* This machine has no keeper: every request fails with this reason, as "unavailable" (503). why: a constant. */
+void keeper_client_refuse(struct keeper_client *o, const char *why);
 int keeper_client_is_connected(const struct keeper_client *o);
 void keeper_client_fini(struct keeper_client *o);
 

@@ -40,6 +40,7 @@
 #include "secret/vault.h"
 #include "template/build.h"
 #include "http/tls.h"
+#include "cluster/role.h"
 #include "daemon/certificates.h"
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
@@ -78,6 +79,15 @@ struct server {
 	uint64_t drain_ms;
 	int status;
 };
+
+#define SERVER_NO_BOXES                                                                                \
+	"this machine is a gateway (cluster.role): it has no boxes of its own, and this version does " \
+	"not send the request to a node"
+
+static int server_has_keeper(const struct server_start *s)
+{
+	return config_number(s->config, CONFIG_CLUSTER_ROLE) != CLUSTER_GATEWAY;
+}
 
 /* ---- the supervisor ---- */
 
@@ -279,7 +289,8 @@ static void all_restored(struct fleet *f)
 	schedule_runs_alone(x->api.schedules);
 	builds_restore(x->api.builds);
 	agents_set_sole_server(&x->api);
-	package_preinstall_begin(&x->prepare, f);
+	if (!f->keeper.refusal)
+		package_preinstall_begin(&x->prepare, f);
 	webhook_runner_start(x->api.webhooks);
 	alerts_start(x->api.alerts);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
@@ -523,7 +534,7 @@ static void server_init_prove(struct server *x)
 
 	prove_settings_text(c, &x->prove_settings);
 	x->prove.settings = buf_str(&x->prove_settings);
-	x->prove.enabled = config_bool(c, CONFIG_ISOLATION_PROVE);
+	x->prove.enabled = config_bool(c, CONFIG_ISOLATION_PROVE) && server_has_keeper(x->start);
 	x->prove.need = ask_proof;
 	x->prove.user = x;
 	prove_runner_init(&x->prove, &x->api.fleet, x->api.metrics);
@@ -917,7 +928,10 @@ static int server_begin(struct server *x, struct err *e)
 	server_init_prove(x);
 	alerts = alert_settings(x);
 	x->api.alerts = alerts_new(&x->api.fleet, x->api.metrics, x->api.outbound, &alerts);
-	ask_keeper(&x->api.fleet);
+	if (server_has_keeper(s))
+		ask_keeper(&x->api.fleet);
+	else
+		keeper_client_refuse(&x->api.fleet.keeper, SERVER_NO_BOXES);
 	egress_client_begin(&x->api.fleet.egress_client);
 	return fleet_restore(&x->api.fleet, e);
 }

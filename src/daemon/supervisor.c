@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "client/box_handle.h"
+#include "cluster/role.h"
 #include "jail/feature.h"
 #include "daemon/activation.h"
 #include "daemon/alert_child.h"
@@ -766,7 +767,7 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 	/* The disk images of the keeper are in this folder, too. */
 	if (setenv("ATOLL_STATE", w->state_dir.state, 1) < 0)
 		return err_sys(e, "setenv");
-	if (w->upgraded)
+	if (w->upgraded && config_number(&w->config, CONFIG_CLUSTER_ROLE) != CLUSTER_GATEWAY)
 		retire_keeper();
 	egress_child_apply(&w->egress_child, &w->config);
 	llm_child_apply(&w->llm_child, &w->config);

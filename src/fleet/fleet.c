@@ -331,6 +331,9 @@ int fleet_restore(struct fleet *f, struct err *e)
 	fleet_check_clock(f);
 	f->restoring = 1;
 	keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_INFO_REPLY, keeper_answers, f);
+	/* Rows of a machine that had boxes before it became a gateway stay as they are. */
+	if (f->keeper.refusal)
+		return 0;
 	if (take_rows(f, e) < 0)
 		return -1;
 	bury_runs(f);
@@ -342,7 +345,7 @@ void fleet_set_sole_server(struct fleet *f, int alone)
 	struct err e;
 
 	f->alone = alone;
-	if (!alone)
+	if (!alone || f->keeper.refusal)
 		return;
 	for (struct box *b = fleet_next(f, NULL), *next; b; b = next) {
 		next = fleet_next(f, b);
