@@ -115,6 +115,7 @@ struct api {
 	struct call *calls; /* all requests in progress */
 	struct json_reader *reader; /* parses large bodies */
 	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
+	struct gateway *gateway; /* gateway/gateway.h; NULL: this daemon is not a gateway */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	struct call *tiers_call; /* v1/tiers.h; NULL: none */
@@ -141,6 +142,7 @@ struct principal {
 	char team[STORE_NAME + 1];
 	enum store_role role;
 	char box[ID_LEN + 1]; /* the only box that the key may use; "": any */
+	char isolation[STORE_WORD + 1]; /* minimum tier of the key; "": none */
 	uint8_t hash[SHA256_BYTES];
 	int has_hash;     /* hash is set: a key that can be revoked */
 	int64_t until_ns; /* when the token expires; 0: does not expire */

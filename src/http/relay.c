@@ -195,9 +195,13 @@ static const char *answer_head(struct upstream *u, const struct http_answer *a)
 {
 	struct relay *x = loop_owner(u, struct relay, up);
 	struct http_req *r = x->req;
+	const char *why;
 
 	if (a->status == 101 && !relay_is_requested(x, a))
 		return "it changes to a protocol that was not requested";
+	why = x->rules.judge ? x->rules.judge(x->rules.user, a) : NULL;
+	if (why)
+		return why;
 	http_unset(r);
 	for (unsigned i = 0; i < a->nheaders; i++) {
 		const struct http_header *h = &a->headers[i];

@@ -15,6 +15,7 @@
 
 #define RELAY_LATE "it did not answer in time" /* a reason of failed() */
 
+struct http_answer;
 struct relay_rules {
 	const char *host;   /* for the server; NULL: as the client sent it */
 	const char *target; /* for the server, a path with its query; NULL: as the client sent it */
@@ -27,6 +28,9 @@ struct relay_rules {
 	/* The value of a header for the client; NULL: the client does not get it. No function:
 	 * unchanged. */
 	const char *(*returns)(void *user, const struct http_header *h);
+	/* Looks at the head of an answer before the client gets a byte of it. Not NULL: the reason why
+	 * the client does not get it; failed() follows. No function: the client gets every answer. */
+	const char *(*judge)(void *user, const struct http_answer *a);
 	/* No answer arrived, and nothing has been replied yet: the owner replies. */
 	void (*failed)(void *user, const char *why);
 	/* May an answer be taken for complete if only the end of the connection ends it? NULL:

@@ -128,6 +128,35 @@ int store_key_add(struct store *s, struct store_key *k, struct err *e)
 	return -1;
 }
 
+int store_key_mirror(struct store *s, const struct store_key *k, struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO keys (" COLUMNS
+		       ") VALUES (?, '', ?, ?, ?, ?, 'gateway', ?, 0, 0, 1, ?)"
+		       " ON CONFLICT (id) DO UPDATE SET team = excluded.team, role = excluded.role,"
+		       " box = excluded.box, isolation = excluded.isolation");
+	struct store_key old;
+	uint8_t hash[SHA256_BYTES];
+	struct sha256 sha;
+
+	if (store_key_get(s, k->id, &old, e) == 0 && strcmp(old.team, k->team) == 0 &&
+	    old.role == k->role && strcmp(old.box, k->box) == 0 &&
+	    strcmp(old.isolation, k->isolation) == 0)
+		return 0;
+	sha256_init(&sha); /* of a text that is not of the form of a key */
+	sha256_add(&sha, "gateway ", 8);
+	sha256_add(&sha, k->id, strlen(k->id));
+	sha256_end(&sha, hash);
+	sql_text(&q, k->id);
+	sql_text(&q, k->team);
+	sql_text(&q, store_role_name(k->role));
+	sql_text(&q, k->box);
+	sql_blob(&q, hash, sizeof(hash));
+	sql_i64(&q, k->created_ns);
+	sql_text(&q, k->isolation);
+	return sql_run(&q, e);
+}
+
 int store_key_find(struct store *s, const uint8_t hash[SHA256_BYTES], struct store_key *out,
 		   struct err *e)
 {

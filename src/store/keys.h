@@ -42,6 +42,9 @@ int store_key_hash(const char *text, uint8_t out[SHA256_BYTES]);
 
 /* k->id is made here. ERR_NOT_FOUND: no such team; ERR_CONFLICT: it has a key of that name. */
 must_check int store_key_add(struct store *s, struct store_key *k, struct err *e);
+/* A key of a gateway, on a node: its id, team, role, box and minimum tier. It authenticates no request here and is
+ * listed as revoked. Writes only what has changed. */
+must_check int store_key_mirror(struct store *s, const struct store_key *k, struct err *e);
 /* Finds revoked and expired keys as well: the caller distinguishes them. */
 must_check int store_key_find(struct store *s, const uint8_t hash[SHA256_BYTES],
 			      struct store_key *out, struct err *e);

@@ -1,0 +1,49 @@
+/* find.c - which node has the object of this name. All nodes are asked; a name that two nodes have is the
+ * older one's, so that all gateways use the same. */
+#include "gateway/gateway_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *find_target(void *user, unsigned node)
+{
+	(void)node;
+	return ((struct gateway_call *)user)->path;
+}
+
+static void find_done(struct fanout *f)
+{
+	struct gateway_call *x = f->user;
+	const char *oldest = NULL;
+	int node = -1;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		const char *at = json_string_value(json_object_get(f->v[i].doc, "created"));
+
+		if (f->v[i].status != 200 || !at)
+			continue;
+		if (node < 0 || strcmp(at, oldest) < 0) {
+			node = (int)f->v[i].request.node;
+			oldest = at;
+		}
+	}
+	find_end(x);
+	x->found(x, node);
+}
+
+void find_begin(struct gateway_call *x, const char *collection, const char *object,
+		void (*found)(struct gateway_call *x, int node))
+{
+	find_end(x);
+	x->path = buf_text("%s/%s", collection, object);
+	x->found = found;
+	x->fanout = (struct fanout){ .done = find_done, .user = x };
+	fanout_begin(&x->fanout, x->gateway->tunnels, x->call->api->loop, find_target, x->identity);
+}
+
+void find_end(struct gateway_call *x)
+{
+	fanout_free(&x->fanout);
+	free(x->path);
+	x->path = NULL;
+}

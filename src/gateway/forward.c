@@ -1,0 +1,240 @@
+/* forward.c - sends the request of a client to one node, and the node's answer to the client.
+ *
+ * A node gets the identity of the caller, never a key: it runs code that no person has reviewed. A request
+ * without an answer byte is repeated once on another connection, if repeating it is harmless. */
+#include "base/log.h"
+#include "e2b/e2b.h"
+#include "gateway/gateway_call.h"
+#include "http/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	FORWARD_HEAD_MS = 25 * 3600 * 1000
+}; /* requests may wait for a program; its limits end them */
+
+static struct gateway_call *forward_of(const struct http_req *r)
+{
+	return ((struct call *)r->user)->state;
+}
+
+/* ---- headers ---- */
+
+static int forward_has_key(const char *text)
+{
+	for (; (text = strstr(text, KEY_PREFIX)); text++)
+		if (strspn(text + strlen(KEY_PREFIX), "0123456789abcdef") >=
+		    KEY_TEXT - strlen(KEY_PREFIX))
+			return 1;
+	return 0;
+}
+
+static const char *forward_sends(void *user, const struct http_header *h)
+{
+	const struct gateway_call *x = user;
+
+	if (strncmp(h->name, "atoll-", 6) == 0 || forward_has_key(h->value))
+		return NULL;
+	if (x->identity[0] &&
+	    (strcmp(h->name, "authorization") == 0 || strcmp(h->name, "x-api-key") == 0))
+		return NULL;
+	return h->value;
+}
+
+/* ---- failures ---- */
+
+void forward_fail_unreachable(struct gateway_call *x, const char *why)
+{
+	x->gateway->figures.unreachable++;
+	http_set(x->call->req, "Retry-After", "1");
+	if (x->target.is_keyless)
+		e2b_no_box(x->call, 503, x->target.object, 0, why);
+	else
+		call_error(x->call, 503, "unreachable", "the node of this box is not reachable",
+			   why, "try again; atoll node ls shows the state of all nodes");
+}
+
+static int forward_may_repeat(const struct gateway_call *x)
+{
+	const struct http_req *r = x->call->req;
+	int safe = strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+
+	if (x->has_repeated || r->upgrade || r->tunnel)
+		return 0;
+	return (safe && r->length == 0) || (x->body && http_header(r, "idempotency-key"));
+}
+
+static void forward_release(struct gateway_call *x)
+{
+	tunnels_cancel(&x->ask);
+	relay_free(x->relay);
+	x->relay = NULL;
+	if (x->has_link)
+		tunnels_give(x->gateway->tunnels, x->node, (struct upstream_link){ .fd = -1 });
+	x->has_link = 0;
+}
+
+static void forward_again(struct timer *t)
+{
+	struct gateway_call *x = loop_owner(t, struct gateway_call, again);
+
+	forward_release(x);
+	if (x->is_refused)
+		x->refused(x);
+	else
+		forward_begin(x, x->node);
+}
+
+static void forward_failed(void *user, const char *why)
+{
+	struct gateway_call *x = user;
+	char text[200];
+
+	if (x->is_refused) {
+		timer_set(&x->again, 0); /* not here: the relay is in use */
+		return;
+	}
+	if (strcmp(why, RELAY_LATE) != 0 && forward_may_repeat(x)) {
+		x->has_repeated = 1;
+		x->gateway->figures.repeated++;
+		timer_set(&x->again, 0);
+		return;
+	}
+	snprintf(text, sizeof(text), "node %u: %s", x->node, why);
+	forward_fail_unreachable(x, text);
+}
+
+/* ---- the exchange ---- */
+
+static void forward_spare(void *user, struct upstream_link take_link)
+{
+	struct gateway_call *x = user;
+
+	x->has_link = 0;
+	tunnels_give(x->gateway->tunnels, x->node, take_link);
+}
+
+static void forward_switched(void *user)
+{
+	struct call *c = ((struct gateway_call *)user)->call;
+
+	c->endless = 1;
+	c->req->on_eof = NULL; /* the end of one direction only: on_body_end() handles it */
+}
+
+static const char *forward_judge(void *user, const struct http_answer *a)
+{
+	struct gateway_call *x = user;
+	const char *why = x->judge ? x->judge(x, a) : NULL;
+
+	x->is_refused = why != NULL;
+	return why;
+}
+
+static void forward_relay(struct gateway_call *x, struct upstream_link take_link)
+{
+	struct http_req *r = x->call->req;
+	char extra[IDENTITY_TEXT + 32] = "";
+	const struct relay_rules rules = { .extra = extra,
+					   .passes_tcp = 1,
+					   .sends = forward_sends,
+					   .judge = forward_judge,
+					   .failed = forward_failed,
+					   .spare = forward_spare,
+					   .switched = forward_switched,
+					   .user = x,
+					   .head_ms = FORWARD_HEAD_MS };
+
+	if (x->identity[0])
+		snprintf(extra, sizeof(extra), "Atoll-Identity: %s\r\n", x->identity);
+	x->has_link = 1;
+	x->gateway->figures.forwarded++;
+	x->relay = relay_new(r, x->call->api->loop, take_link, &rules);
+	if (x->body) {
+		relay_body(x->relay, x->body->p, x->body->len);
+		relay_body_end(x->relay);
+	} else if (r->length == 0 && !r->upgrade && !r->tunnel) {
+		relay_body_end(x->relay); /* a request that is repeated has ended already */
+	}
+	http_resume(r);
+}
+
+static void forward_connected(struct tunnel_ask *a, const struct upstream_link *take_link)
+{
+	struct gateway_call *x = loop_owner(a, struct gateway_call, ask);
+
+	if (take_link)
+		forward_relay(x, *take_link);
+	else if (x->refused)
+		x->refused(x);
+	else
+		forward_fail_unreachable(x, a->why);
+}
+
+/* ---- the client ---- */
+
+static void forward_on_body(struct http_req *r, const char *bytes, size_t n)
+{
+	if (forward_of(r)->relay)
+		relay_body(forward_of(r)->relay, bytes, n);
+}
+
+static void forward_on_body_end(struct http_req *r)
+{
+	struct gateway_call *x = forward_of(r);
+
+	if (x->relay && (r->length || r->upgrade || r->tunnel))
+		relay_body_end(x->relay);
+}
+
+static void forward_on_drain(struct http_req *r)
+{
+	if (forward_of(r)->relay)
+		relay_drain(forward_of(r)->relay);
+}
+
+/* A client that disconnects no longer needs the answer; the node must notice that. */
+static void forward_on_eof(struct http_req *r)
+{
+	http_abort(r);
+}
+
+void forward_hold_body(struct gateway_call *x)
+{
+	struct http_req *r = x->call->req;
+
+	r->on_body = forward_on_body;
+	r->on_body_end = forward_on_body_end;
+	http_want_body(r, HTTP_BODY_STREAM, 0);
+	http_pause(r);
+}
+
+void forward_begin(struct gateway_call *x, unsigned node)
+{
+	struct upstream_link link = { .fd = -1 };
+	struct http_req *r = x->call->req;
+	int rc;
+
+	r->on_drain = forward_on_drain;
+	r->on_eof = forward_on_eof;
+	x->node = node;
+	x->is_refused = 0;
+	x->ask = (struct tunnel_ask){ .done = forward_connected };
+	timer_init(&x->again, x->call->api->loop, forward_again);
+	rc = tunnels_take(x->gateway->tunnels, node, &x->ask, &link);
+	if (rc > 0) {
+		forward_relay(x, link);
+	} else if (rc < 0 && x->refused) {
+		x->is_refused = 1;
+		timer_set(&x->again, 0);
+	} else if (rc < 0) {
+		forward_fail_unreachable(x, x->ask.why);
+	}
+}
+
+void forward_end(struct gateway_call *x)
+{
+	forward_release(x);
+	timer_fini(&x->again);
+}

@@ -1,0 +1,207 @@
+/* gateway.c - see gateway.h. */
+#include "api/auth.h"
+#include "api/quota.h"
+#include "e2b/e2b.h"
+#include "gateway/gateway_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GATEWAY_TICK_MS = 100 };
+
+/* ---- requests ---- */
+
+static void gateway_drop(struct call *c)
+{
+	struct gateway_call *x = c->state;
+
+	forward_end(x);
+	find_end(x);
+	list_end(x);
+	create_end(x);
+}
+
+static void gateway_named(struct gateway_call *x, int node)
+{
+	if (node >= 0)
+		forward_begin(x, (unsigned)node);
+	else if (x->target.is_keyless)
+		e2b_no_box(x->call, 502, x->target.object, 0, "The sandbox was not found");
+	else
+		call_error(x->call, 404, "not_found", "no node that is connected has it",
+			   x->target.object, "atoll ls");
+}
+
+static void gateway_any(struct gateway_call *x)
+{
+	struct place_request r = { .template = "", .node = -1 };
+	struct err e;
+	int node = place_choose(x->gateway->place, &r, loop_now_ms(), &e);
+
+	if (node >= 0)
+		forward_begin(x, (unsigned)node);
+	else
+		forward_fail_unreachable(x, e.msg);
+}
+
+static void gateway_go(struct gateway_call *x)
+{
+	switch (x->target.kind) {
+	case TARGET_NODE:
+		forward_hold_body(x);
+		forward_begin(x, x->target.node);
+		break;
+	case TARGET_NAME:
+		forward_hold_body(x);
+		find_begin(x, x->target.collection, x->target.object, gateway_named);
+		break;
+	case TARGET_CREATE:
+	case TARGET_STREAM:
+		create_begin(x, x->target.kind == TARGET_STREAM);
+		break;
+	case TARGET_BODY:
+		create_from_body(x);
+		break;
+	case TARGET_ANY:
+		forward_hold_body(x);
+		gateway_any(x);
+		break;
+	case TARGET_LIST:
+		list_begin(x);
+		break;
+	case TARGET_ABSENT:
+	case TARGET_LOCAL:
+		call_error(x->call, 501, "not_supported", "a gateway does not serve this path yet",
+			   x->call->req->path,
+			   "docs/cluster.md lists what gateways serve; ask the node itself");
+		break;
+	}
+}
+
+static void gateway_admitted(struct http_req *r)
+{
+	gateway_go(((struct call *)r->user)->state);
+}
+
+/* 1: the caller is known and may send requests. */
+static int gateway_admits(struct gateway_call *x)
+{
+	struct call *c = x->call;
+	struct identity who = { 0 };
+	struct store_team team;
+	const char *why;
+	struct err e;
+	int status = auth_origin(c->api, c->req, &why);
+
+	if (status) {
+		call_error(c, status, "denied", "not from this web page", why, NULL);
+		return 0;
+	}
+	status = auth_principal(c->api, c->req, &c->who, &why);
+	if (status) {
+		call_refuse_key(c, status, why);
+		return 0;
+	}
+	if (!quota_request(c))
+		return 0;
+	who.principal = c->who;
+	if (store_team_get(c->api->store, c->who.team, &team, &e) == 0)
+		snprintf(who.team_isolation, sizeof(who.team_isolation), "%s", team.isolation);
+	else if (e.kind != ERR_NOT_FOUND) {
+		call_fail(c, &e);
+		return 0;
+	}
+	identity_text(&who, x->identity);
+	return 1;
+}
+
+static int gateway_take(struct call *c)
+{
+	struct gateway *g = c->api->gateway;
+	const char *host = http_header(c->req, "host");
+	struct gateway_call *x;
+	struct target t;
+
+	if (!g)
+		return 0;
+	target_find(&t, c->req, host && auth_is_preview_host(c->api, host));
+	if (t.kind == TARGET_LOCAL)
+		return 0;
+	x = call_alloc(c, sizeof(*x));
+	*x = (struct gateway_call){ .gateway = g, .call = c, .target = t };
+	c->state = x;
+	c->drop = gateway_drop;
+	if (t.is_e2b)
+		c->format = &e2b_format;
+	if (t.is_keyless)
+		gateway_go(x);
+	else if (gateway_admits(x))
+		http_charge(c->req, fleet_budget(&c->api->fleet, c->who.team), gateway_admitted);
+	return 1;
+}
+
+const struct api_surface gateway_surface = { gateway_take, NULL, 0, NULL };
+
+/* ---- the view of the nodes ---- */
+
+static void gateway_update(struct gateway *g, const struct tunnel_node *n)
+{
+	const struct control_figures *f = &n->figures;
+	struct place_figures p = { .memory = f->memory_total,
+				   .memory_free = f->memory_free,
+				   .is_draining = f->draining };
+	struct err e;
+
+	snprintf(p.arch, sizeof(p.arch), "%s", f->arch);
+	for (unsigned i = 0; i < f->nlabels && p.nlabels < PLACE_LABELS; i++)
+		snprintf(p.labels[p.nlabels++], sizeof(p.labels[0]), "%s", f->labels[i]);
+	(void)!place_update(g->place, n->number, &p, &e);
+}
+
+static void gateway_tick(struct timer *t)
+{
+	struct gateway *g = loop_owner(t, struct gateway, tick);
+
+	for (struct tunnel_node *n = tunnels_next(g->tunnels, NULL); n;
+	     n = tunnels_next(g->tunnels, n)) {
+		uint64_t seen = (uint64_t)(uintptr_t)n->user;
+
+		if (n->state != TUNNEL_UP)
+			place_remove(g->place, n->number);
+		else if (n->heartbeat_ms && seen != n->heartbeats)
+			gateway_update(g, n);
+		n->user = (void *)(uintptr_t)(n->state == TUNNEL_UP ? n->heartbeats : 0);
+	}
+	timer_set(&g->tick, GATEWAY_TICK_MS);
+}
+
+int gateway_new(struct gateway **out, struct api *a, struct tunnels *t, enum place_policy policy,
+		struct err *e)
+{
+	struct gateway *g = calloc(1, sizeof(*g));
+	uint64_t seed;
+
+	if (!g)
+		abort();
+	if (id_random(&seed, sizeof(seed), e) < 0 || place_new(&g->place, policy, seed, e) < 0) {
+		free(g);
+		return -1;
+	}
+	g->api = a;
+	g->tunnels = t;
+	timer_init(&g->tick, a->loop, gateway_tick);
+	timer_set(&g->tick, GATEWAY_TICK_MS);
+	a->gateway = *out = g;
+	return 0;
+}
+
+void gateway_free(struct gateway *g)
+{
+	if (!g)
+		return;
+	g->api->gateway = NULL;
+	timer_fini(&g->tick);
+	place_free(g->place);
+	free(g);
+}

@@ -1,0 +1,32 @@
+/* gateway.h - the surface of a gateway: requests of clients go to the nodes that have their boxes.
+ * Owns:         the requests in progress, the view of the nodes for placement.
+ * Does not own: tunnels (cluster/tunnel.h); boxes, which exist on nodes only.
+ *
+ *   client -> key, role, rate -> target.h -> forward.c                                 a node by its number
+ *                                         -> find.c -> forward.c                       a box by its name
+ *                                         -> create.c -> place.h -> forward.c          a new box
+ *                                         -> list.c -> fanout.h                        all nodes, merged */
+#pragma once
+#include "api/api.h"
+#include "cluster/place.h"
+#include "cluster/tunnel.h"
+
+struct gateway_figures {
+	uint64_t forwarded, repeated, created, refused, unreachable, lists, lists_incomplete;
+};
+
+struct gateway {
+	struct api *api;
+	struct tunnels *tunnels;
+	struct place *place;
+	struct timer tick;
+	struct gateway_figures figures;
+};
+
+/* Sets api->gateway. The tunnels live longer. */
+must_check int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
+			   enum place_policy policy, struct err *e);
+void gateway_free(struct gateway *g); /* allowed on NULL; after the last request */
+
+extern const struct api_surface
+	gateway_surface; /* the first one; takes nothing without api->gateway */

@@ -1,0 +1,61 @@
+/* gateway_call.h - one request on its way through a gateway. For the files of this folder only.
+ * Owns: the steps in progress; they end with the request. */
+#pragma once
+#include "api/identity.h"
+#include "gateway/fanout.h"
+#include "gateway/gateway.h"
+#include "gateway/target.h"
+#include "http/relay.h"
+
+struct gateway_list;
+struct gateway_call {
+	struct gateway *gateway;
+	struct call *call;
+	struct target target;
+	char identity[IDENTITY_TEXT]; /* of the caller; "": the request has no key */
+
+	/* forward.c */
+	unsigned node;
+	struct tunnel_ask ask;
+	struct relay *relay;
+	struct timer again;
+	const struct buf *body; /* NULL: passed on as it arrives */
+	int has_link, has_repeated, is_refused;
+	/* The answer of a node; not NULL: it is not passed on, and refused() follows. NULL: all are. */
+	const char *(*judge)(struct gateway_call *x, const struct http_answer *a);
+	/* Also called if the node had no connection for the request. Not if the connection broke after the
+	 * request was sent: the node may have done it. */
+	void (*refused)(struct gateway_call *x);
+
+	/* find.c */
+	struct fanout fanout;
+	void (*found)(struct gateway_call *x, int node); /* -1: no node has it */
+	char *path;                                      /* of the object */
+
+	/* create.c */
+	json_t *doc; /* the body; NULL: not JSON, the node rejects it */
+	unsigned tried[PLACE_ATTEMPTS];
+	unsigned ntried;
+
+	struct gateway_list *list; /* list.c */
+};
+
+/* forward.c */
+/* Reads the body as it arrives; it waits until forward_begin(). */
+void forward_hold_body(struct gateway_call *x);
+void forward_begin(struct gateway_call *x, unsigned node);
+void forward_end(struct gateway_call *x);
+/* Answers 503 for a node that cannot be reached; why: a sentence. */
+void forward_fail_unreachable(struct gateway_call *x, const char *why);
+
+/* find.c: found() is called from the loop. */
+void find_begin(struct gateway_call *x, const char *collection, const char *object,
+		void (*found)(struct gateway_call *x, int node));
+void find_end(struct gateway_call *x);
+
+void create_begin(struct gateway_call *x, int is_stream); /* create.c */
+void create_end(struct gateway_call *x);
+void create_from_body(struct gateway_call *x); /* the node of the box that the body names */
+
+void list_begin(struct gateway_call *x); /* list.c */
+void list_end(struct gateway_call *x);
