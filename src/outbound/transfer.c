@@ -254,16 +254,23 @@ static void transfer_set_mail(struct transfer *t)
 	}
 }
 
+/* libcurl copies the authorities, 200 KB, for each request. One of http never uses TLS, because no redirect is followed;
+ * one of smtp may. */
+static int transfer_may_use_tls(const struct transfer *t)
+{
+	return t->target.mail || strncasecmp(t->message.url, "http:", 5) != 0;
+}
+
 static void transfer_set_trust(struct transfer *t)
 {
 	struct curl_blob pem = { .data = (void *)t->all->authorities,
-				 .len = strlen(t->all->authorities),
+				 .len = t->all->authorities_len,
 				 .flags = CURL_BLOB_NOCOPY };
 
 	OPT(SSL_VERIFYPEER, 1L);
 	OPT(SSL_VERIFYHOST, 2L);
 	OPT(CAPATH, NULL);
-	if (pem.len)
+	if (pem.len && transfer_may_use_tls(t))
 		OPT(CAINFO_BLOB, &pem);
 	OPT(CAINFO, NULL);
 }
@@ -357,7 +364,10 @@ void transfer_cancel(struct transfer *t)
 int transfers_init(struct transfers *x, struct loop *l, const struct outbound_rules *rules,
 		   const char *authorities, const char *const *dns, struct err *e)
 {
-	*x = (struct transfers){ .loop = l, .rules = *rules, .authorities = authorities };
+	*x = (struct transfers){ .loop = l,
+				 .rules = *rules,
+				 .authorities = authorities,
+				 .authorities_len = strlen(authorities) };
 	if (curl_load(e) < 0 || resolver_init(&x->names, l, dns, e) < 0)
 		return -1;
 	curl_loop_init(&x->multi, l, transfer_tried);

@@ -18,6 +18,7 @@ struct transfers {
 	struct loop *loop;
 	struct outbound_rules rules;
 	const char *authorities; /* PEM */
+	size_t authorities_len;
 	struct resolver names;
 	struct curl_loop multi;
 	unsigned under_way;
