@@ -258,7 +258,7 @@ static void transfer_set_mail(struct transfer *t)
  * one of smtp may. */
 static int transfer_may_use_tls(const struct transfer *t)
 {
-	return t->target.mail || strncasecmp(t->message.url, "http:", 5) != 0;
+	return t->target.mail || strncmp(t->message.url, "http:", 5) != 0;
 }
 
 static void transfer_set_trust(struct transfer *t)

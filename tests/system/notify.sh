@@ -7,6 +7,11 @@ secret=whsec_of_the_test
 received=$work/received
 mkdir -p "$received"
 : >"$received/requests"
+for name in trusted unknown; do
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=$name -addext subjectAltName=IP:127.0.0.1 \
+		-keyout "$received/$name.pem" -out "$received/$name.crt" 2>/dev/null
+	cat "$received/$name.crt" >>"$received/$name.pem"
+done
 /usr/bin/python3 "$libs/receiver.py" "$received" $secret &
 receiver=$!
 finish_receiver() {
@@ -15,7 +20,7 @@ finish_receiver() {
 }
 trap finish_receiver EXIT
 soon test -s "$received/ports"
-read -r port mail_port <"$received/ports"
+read -r port mail_port tls_port unknown_port <"$received/ports"
 target=http://127.0.0.1:$port
 
 # requests PATH JQ-FILTER: of the requests to this path, as one array.
@@ -42,6 +47,22 @@ events_arrive_signed_and_in_order() {
 	ATOLL_KEY=$key "$ATOLL" -H "$url" webhook rm first || fail "webhook rm"
 	api GET "/v1/webhooks/$id"
 	is "$code" 404
+}
+
+a_receiver_with_tls_must_have_a_certificate_of_a_trusted_authority() {
+	api POST /v1/webhooks "{\"name\":\"tls\",\"url\":\"https://127.0.0.1:$tls_port/tls\",\"secret\":\"$secret\",\"events\":[\"box.created\"]}"
+	is "$code" 201 "$body"
+	api POST /v1/webhooks/tls/test
+	is "$(get '"\(.delivered) \(.status) \(.error)"')" "true 200 " "$body"
+	is "$(requests /tls '.[0] | "\(.signed) \(.body.type)"')" "true webhook.test"
+	api PATCH /v1/webhooks/tls "{\"url\":\"https://127.0.0.1:$unknown_port/tls\"}"
+	api POST /v1/webhooks/tls/test
+	is "$(get '"\(.delivered) \(.status)"')" "false 0" "$body"
+	has "$(get .error)" certificate
+	api PATCH /v1/webhooks/tls "{\"url\":\"$target/plain\"}"
+	api POST /v1/webhooks/tls/test
+	is "$(get '"\(.delivered) \(.status)"')" "true 200" "$body"
+	api DELETE /v1/webhooks/tls
 }
 
 the_test_shows_the_answer_of_the_receiver() {
@@ -241,7 +262,7 @@ bad_rules_and_other_callers_are_refused() {
 chmod a+w "$received/commands"
 printf '#!/bin/sh\ncat >>%s/commands\necho >>%s/commands\n' "$received" "$received" >"$work/command"
 chmod a+rx "$work/command" "$received"
-export ATOLL_OUTBOUND_ALLOW=127.0.0.1 ATOLL_ALERTS_INTERVAL=250ms ATOLL_ALERTS_COMMAND="$work/command" \
+export ATOLL_OUTBOUND_ALLOW=127.0.0.1 ATOLL_EGRESS_CA="$received/trusted.crt" ATOLL_ALERTS_INTERVAL=250ms ATOLL_ALERTS_COMMAND="$work/command" \
 	ATOLL_ALERTS_WEBHOOK="$target/alerts" ATOLL_ALERTS_WEBHOOK_SECRET=$secret \
 	ATOLL_ALERTS_MAIL_SERVER=smtp://127.0.0.1:$mail_port ATOLL_ALERTS_MAIL_FROM=atoll@example.org ATOLL_ALERTS_MAIL_TO=ops@example.org
 run_daemon_tests

@@ -1,7 +1,7 @@
 # receiver.py - receives webhooks and mails for notify.sh: `receiver.py FOLDER KEY`. Writes its ports to FOLDER/ports,
 # and each request as one line of JSON to FOLDER/requests, each mail to FOLDER/mails. While FOLDER/down exists, it
-# answers 503.
-import base64, hashlib, hmac, http.server, json, os, socketserver, sys, threading, time
+# answers 503. The ports are those of http, of mail, and of https with FOLDER/trusted.pem and FOLDER/unknown.pem.
+import base64, hashlib, hmac, http.server, json, os, socketserver, ssl, sys, threading, time
 
 folder, key = sys.argv[1:3]
 lock = threading.Lock()
@@ -76,10 +76,21 @@ class Mailserver(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
 
+def serve_tls(name):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder + "/" + name)
+    # The handshake is done in the thread of the connection.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.handle_error = lambda *args: None  # a client that does not trust the certificate
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_address[1]
+
+
 web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
 mail = Mailserver(("127.0.0.1", 0), Mails)
 threading.Thread(target=mail.serve_forever, daemon=True).start()
 with open(folder + "/ports.new", "w") as f:
-    f.write("%d %d\n" % (web.server_address[1], mail.server_address[1]))
+    f.write("%d %d %d %d\n" % (web.server_address[1], mail.server_address[1], serve_tls("trusted.pem"), serve_tls("unknown.pem")))
 os.rename(folder + "/ports.new", folder + "/ports")
 web.serve_forever()
