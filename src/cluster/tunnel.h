@@ -70,6 +70,10 @@ struct tunnel_hooks { /* each may be NULL */
 struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version,
 			    const struct tunnel_hooks *hooks);
 void tunnels_free(struct tunnels *t);
+/* A connection of a node after its 101: control, or one for requests. Takes the connection. -1: it is
+ * refused and closed. */
+must_check int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int control,
+				 struct upstream_link take_link, struct err *e);
 /* Answers GET /tunnel, from on_head of the server of cluster.listen. Takes the connection over, or
  * replies with the reason. */
 void tunnels_accept(struct tunnels *t, struct http_req *r);

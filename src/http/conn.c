@@ -10,6 +10,7 @@
 #include <event2/event.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* ---- states ---- */
 
@@ -210,7 +211,11 @@ void conn_free(struct http_conn *c)
 	else if (ssl && !c->handshake && !c->cut)
 		SSL_shutdown(
 			ssl); /* proves to the peer that the stream is complete and was not cut */
-	bufferevent_free(c->bev); /* closes the socket, too */
+	bufferevent_free(c->bev); /* closes a socket without TLS, too */
+	if (c->tls && !c->detached) {
+		SSL_free(ssl);
+		close(c->fd);
+	}
 	free(c);
 }
 

@@ -83,6 +83,7 @@ struct http_conn {
 	unsigned refused : 1; /* one too many */
 	unsigned evicted : 1; /* closed to make room */
 	unsigned asked : 1;   /* at least once */
+	unsigned detached : 1; /* socket and TLS session have another owner */
 	/* of the request */
 	unsigned handled : 1; /* a handler has seen the request: on_over is due */
 	unsigned head_done : 1;

@@ -74,6 +74,7 @@ static void set_socket(struct http_conn *c)
 
 static struct bufferevent *bev_new(struct http_server *s, int fd, struct ssl_ctx_st *tls)
 {
+	struct bufferevent *bev;
 	SSL *ssl;
 
 	if (!tls)
@@ -81,8 +82,11 @@ static struct bufferevent *bev_new(struct http_server *s, int fd, struct ssl_ctx
 	ssl = SSL_new(tls);
 	if (!ssl)
 		return NULL;
-	return bufferevent_openssl_socket_new(s->loop->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
-					      BEV_OPT_CLOSE_ON_FREE);
+	/* conn_free() frees it, if it was not detached. */
+	bev = bufferevent_openssl_socket_new(s->loop->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, 0);
+	if (!bev)
+		SSL_free(ssl);
+	return bev;
 }
 
 static struct http_conn *conn_begin(struct http_server *s, int fd, struct bufferevent *take_bev,
@@ -138,11 +142,13 @@ static void conn_add_input(struct http_conn *c, const void *bytes, size_t n)
 {
 	struct evbuffer *in = conn_input(c);
 
-	/* libevent freezes the buffer against other code that fills it. */
+	/* libevent freezes the buffer against other code that fills it; not under TLS, where a
+	 * frozen buffer would stop reading. */
 	evbuffer_unfreeze(in, 0);
 	if (evbuffer_add(in, bytes, n) < 0)
 		abort();
-	evbuffer_freeze(in, 0);
+	if (!c->tls)
+		evbuffer_freeze(in, 0);
 }
 
 /* Bytes that OpenSSL has read from the socket: libevent waits for the socket only. */
@@ -161,7 +167,7 @@ static struct bufferevent *bev_of_link(struct http_server *s, int fd, SSL *tls)
 {
 	struct bufferevent *bev =
 		tls ? bufferevent_openssl_socket_new(s->loop->base, fd, tls, BUFFEREVENT_SSL_OPEN,
-						     BEV_OPT_CLOSE_ON_FREE)
+						     0)
 		    : bufferevent_socket_new(s->loop->base, fd, BEV_OPT_CLOSE_ON_FREE);
 
 	if (!bev)

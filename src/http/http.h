@@ -203,6 +203,12 @@ void http_unset(struct http_req *r); /* forgets all that http_set() has set */
  * http_end(). */
 void http_switch(struct http_req *r);
 
+/* Takes a TLS connection out of the server: in place of a reply, by the handler of a request without
+ * body. The request ends with on_over(). */
+struct upstream_link;
+must_check int http_detach(struct http_req *r, struct upstream_link *out, struct err *e);
+struct ssl_st *http_tls(const struct http_req *r); /* its TLS session; NULL: plain */
+
 /* ---- WebSocket ---- */
 struct ws;
 struct ws_events {

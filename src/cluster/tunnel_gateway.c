@@ -1,0 +1,513 @@
+/* tunnel_gateway.c - the nodes of a gateway: their connections are accepted, their control messages
+ * handled. See tunnel.h. */
+#include "cluster/tunnel_internal.h"
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *tunnel_state_name(enum tunnel_state s)
+{
+	return s == TUNNEL_UP ? "up" : "unreachable";
+}
+
+/* ---- nodes ---- */
+
+/* The position of the first node whose number is not lower. */
+static unsigned tunnels_position(const struct tunnels *t, uint32_t number)
+{
+	unsigned low = 0, high = t->count;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+
+		if (t->peers[mid]->node.number < number)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct tunnel_peer *tunnels_peer(struct tunnels *t, uint32_t number)
+{
+	unsigned at = tunnels_position(t, number);
+
+	return at < t->count && t->peers[at]->node.number == number && !t->peers[at]->removed
+		       ? t->peers[at]
+		       : NULL;
+}
+
+struct tunnel_node *tunnels_find(struct tunnels *t, uint32_t number)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+
+	return p ? &p->node : NULL;
+}
+
+struct tunnel_node *tunnels_next(struct tunnels *t, const struct tunnel_node *after)
+{
+	unsigned at = after ? tunnels_position(t, after->number + 1) : 0;
+
+	while (at < t->count && t->peers[at]->removed)
+		at++;
+	return at < t->count ? &t->peers[at]->node : NULL;
+}
+
+static void tunnel_set_state(struct tunnel_peer *p, enum tunnel_state state, uint64_t at_ms)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	p->node.state = state;
+	p->node.since_ms = at_ms;
+	p->node.since_unix_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 -
+				(int64_t)(loop_now_ms() - at_ms);
+}
+
+static struct tunnel_peer *tunnels_add(struct tunnels *t, uint32_t number)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+	unsigned at = tunnels_position(t, number);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (t->count == t->room) {
+		t->room = t->room ? t->room * 2 : 16;
+		t->peers = reallocarray(t->peers, t->room, sizeof(t->peers[0]));
+	}
+	if (!p || !t->peers)
+		abort();
+	memmove(t->peers + at + 1, t->peers + at, (t->count - at) * sizeof(t->peers[0]));
+	t->peers[at] = p;
+	t->count++;
+	p->tunnels = t;
+	p->node.number = number;
+	p->asks_end = &p->asks;
+	p->lines.most = CONTROL_LINE_NODE;
+	snprintf(p->node.name, sizeof(p->node.name), "?");
+	tunnel_set_state(p, TUNNEL_UNREACHABLE, loop_now_ms());
+	return p;
+}
+
+static void tunnel_free(struct tunnel_peer *p)
+{
+	tunnel_close_links(p);
+	upstream_close(&p->control);
+	buf_fini(&p->lines.line);
+	control_figures_fini(&p->node.figures);
+	free(p);
+}
+
+/* ---- the control connection: sending ---- */
+
+void tunnel_send(struct tunnel_peer *p, const struct buf *lines)
+{
+	if (!p->open)
+		return;
+	if (upstream_body(&p->control, lines->p, lines->len) && !p->full) {
+		p->full = 1;
+		p->full_ms = loop_now_ms();
+	}
+}
+
+static void tunnel_send_kept(struct tunnel_peer *p)
+{
+	auto_buf struct buf line = { 0 };
+
+	if (!p->rows_kept || p->full || !p->open)
+		return;
+	control_put_rows_kept(&line, p->rows_kept);
+	p->rows_kept = 0;
+	tunnel_send(p, &line);
+}
+
+static void tunnel_drained(struct upstream *u)
+{
+	struct tunnel_peer *p = loop_owner(u, struct tunnel_peer, control);
+
+	p->full = 0;
+	tunnel_send_kept(p);
+	tunnel_ask_for_links(p);
+}
+
+/* ---- the control connection: its end ---- */
+
+void tunnel_close_control(struct tunnel_peer *p, const char *why)
+{
+	int greeted = p->hello;
+
+	if (!p->open)
+		return;
+	upstream_close(&p->control);
+	buf_fini(&p->lines.line);
+	p->open = p->hello = p->full = 0;
+	p->node.greeted = 0;
+	p->rows_kept = 0;
+	p->rows_ahead = p->opening = 0;
+	if (p->node.state == TUNNEL_UP)
+		tunnel_set_state(p, TUNNEL_UNREACHABLE, loop_now_ms());
+	if (greeted && p->tunnels->hooks.down)
+		p->tunnels->hooks.down(p->tunnels->hooks.user, &p->node, why);
+}
+
+static void tunnel_reject(struct tunnel_peer *p, const char *why)
+{
+	p->tunnels->figures.closed_for_error++;
+	log_warn("tunnel of a node closed", LOG_U("node", p->node.number), LOG_S("why", why));
+	tunnel_close_control(p, why);
+}
+
+static void tunnel_ended(struct upstream *u, const char *why)
+{
+	struct tunnel_peer *p = loop_owner(u, struct tunnel_peer, control);
+
+	why = p->lines.line.len ? "the connection ended within a message"
+	      : why             ? why
+				: "the node closed the connection";
+	log_info("tunnel of a node ended", LOG_U("node", p->node.number), LOG_S("why", why));
+	tunnel_close_control(p, why);
+}
+
+/* ---- the control connection: messages ---- */
+
+static int tunnel_got_hello(struct tunnel_peer *p, const struct control_message *m, struct err *e)
+{
+	struct tunnels *t = p->tunnels;
+
+	if (p->hello)
+		return err_set(e, ERR_INVALID, "a second hello");
+	if (m->number != p->node.number)
+		return err_set(e, ERR_DENIED,
+			       "the hello has the number %" PRIu32 ", the certificate %" PRIu32,
+			       m->number, p->node.number);
+	if (control_check_version(t->version, m->version, e) < 0)
+		return -1;
+	p->hello = 1;
+	memcpy(p->node.name, m->name, sizeof(p->node.name));
+	memcpy(p->node.version, m->version, sizeof(p->node.version));
+	tunnel_set_state(p, TUNNEL_UP, loop_now_ms());
+	p->node.heartbeat_ms = loop_now_ms();
+	log_info("node connected", LOG_U("node", p->node.number), LOG_S("name", p->node.name),
+		 LOG_S("version", p->node.version), LOG_S("peer", p->node.peer));
+	tunnel_ask_for_links(p);
+	if (t->hooks.up)
+		t->hooks.up(t->hooks.user, &p->node, m->epoch);
+	else
+		tunnels_greet(t, p->node.number, m->epoch, NULL);
+	return 0;
+}
+
+/* Lists that are not in a heartbeat are unchanged. */
+static void tunnel_keep_figures(struct control_figures *now, struct control_message *m)
+{
+	struct control_figures next = m->figures;
+
+	if (!m->has_templates) {
+		next.templates = now->templates;
+		next.ntemplates = now->ntemplates;
+		now->templates = NULL;
+	}
+	if (!m->has_labels) {
+		next.labels = now->labels;
+		next.nlabels = now->nlabels;
+		now->labels = NULL;
+	}
+	control_figures_fini(now);
+	*now = next;
+	memset(&m->figures, 0, sizeof(m->figures));
+}
+
+static int tunnel_got_heartbeat(struct tunnel_peer *p, struct control_message *m, struct err *e)
+{
+	struct tunnels *t = p->tunnels;
+	auto_buf struct buf line = { 0 };
+
+	if (m->seq <= p->last_seq)
+		return err_set(e, ERR_INVALID,
+			       "heartbeat %" PRIu64 " came after heartbeat %" PRIu64, m->seq,
+			       p->last_seq);
+	p->last_seq = m->seq;
+	tunnel_keep_figures(&p->node.figures, m);
+	p->node.heartbeat_ms = loop_now_ms();
+	p->node.heartbeats++;
+	t->figures.heartbeats++;
+	if (!p->node.greeted || p->full ||
+	    (t->hooks.may_acknowledge && !t->hooks.may_acknowledge(t->hooks.user, &p->node)))
+		return 0;
+	control_put_ack(&line, m->seq);
+	tunnel_send(p, &line);
+	p->node.acknowledged++;
+	t->figures.acknowledged++;
+	return 0;
+}
+
+static int tunnel_got_rows(struct tunnel_peer *p, const struct control_message *m, struct err *e)
+{
+	const struct tunnel_hooks *h = &p->tunnels->hooks;
+
+	if (!h->rows)
+		return err_set(e, ERR_INVALID, "rows, which this gateway does not store");
+	if (!p->node.greeted)
+		return err_set(e, ERR_INVALID, "rows before the hello of the gateway");
+	if (++p->rows_ahead > TUNNEL_ROWS_AHEAD)
+		return err_set(e, ERR_LIMIT, "more than %d messages with rows before an answer",
+			       TUNNEL_ROWS_AHEAD);
+	return h->rows(h->user, &p->node, m->body, m->seq, e);
+}
+
+static int tunnel_handle(struct tunnel_peer *p, struct control_message *m, struct err *e)
+{
+	if (m->kind == CONTROL_HELLO)
+		return tunnel_got_hello(p, m, e);
+	if (!p->hello)
+		return err_set(e, ERR_INVALID, "the first message is not a hello");
+	if (m->kind == CONTROL_HEARTBEAT)
+		return tunnel_got_heartbeat(p, m, e);
+	return tunnel_got_rows(p, m, e);
+}
+
+static int tunnel_got_line(void *user, const char *text, size_t len, struct err *e)
+{
+	struct tunnel_peer *p = user;
+	struct control_message m;
+	int rc;
+
+	if (control_parse(text, len, 1, &m, e) < 0)
+		return -1;
+	rc = tunnel_handle(p, &m, e);
+	control_message_fini(&m);
+	if (rc == 0 && !p->open)
+		return err_set(e, ERR_CONFLICT, "a hook has closed the connection");
+	return rc;
+}
+
+static void tunnel_got_bytes(struct upstream *u, const char *bytes, size_t n)
+{
+	struct tunnel_peer *p = loop_owner(u, struct tunnel_peer, control);
+	struct err e = { 0 };
+
+	if (control_feed(&p->lines, bytes, n, tunnel_got_line, p, &e) < 0 && p->open)
+		tunnel_reject(p, e.msg);
+}
+
+static const struct upstream_events tunnel_events = {
+	.body = tunnel_got_bytes,
+	.drain = tunnel_drained,
+	.over = tunnel_ended,
+};
+
+/* ---- new connections ---- */
+
+static void tunnel_open_control(struct tunnel_peer *p, const char *peer,
+				struct upstream_link take_link)
+{
+	if (p->open) {
+		log_warn("tunnel of a node replaced", LOG_U("node", p->node.number),
+			 LOG_S("peer", p->node.peer), LOG_S("by", peer));
+		tunnel_close_control(p, "the node opened another control connection");
+	}
+	snprintf(p->node.peer, sizeof(p->node.peer), "%s", peer);
+	p->node.reconnects += p->node.heartbeats > 0;
+	p->last_seq = 0;
+	p->open = 1;
+	p->opened_ms = loop_now_ms();
+	upstream_init_raw(&p->control, p->tunnels->loop, take_link, &tunnel_events);
+}
+
+int tunnels_check(struct tunnels *t, uint32_t number, int control, struct err *e)
+{
+	const struct tunnel_peer *p = tunnels_peer(t, number);
+
+	if (control)
+		return 0;
+	if (!p || !p->hello)
+		return err_set(e, ERR_CONFLICT,
+			       "node %" PRIu32 " has no control connection to this gateway",
+			       number);
+	if (p->node.idle + p->node.busy >= TUNNEL_LINKS)
+		return err_set(e, ERR_LIMIT,
+			       "node %" PRIu32 " has %d connections to this gateway, the maximum",
+			       number, TUNNEL_LINKS);
+	return 0;
+}
+
+int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int control,
+		      struct upstream_link take_link, struct err *e)
+{
+	struct tunnel_peer *p;
+
+	if (tunnels_check(t, number, control, e) < 0) {
+		t->figures.rejected++;
+		upstream_link_close(&take_link);
+		return -1;
+	}
+	p = tunnels_add(t, number);
+	t->figures.accepted++;
+	if (control)
+		tunnel_open_control(p, peer, take_link);
+	else
+		tunnel_add_link(p, take_link);
+	return 0;
+}
+
+/* ---- orders of the owner ---- */
+
+void tunnels_greet(struct tunnels *t, uint32_t number, uint64_t epoch, const struct json_t *owned)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+	auto_buf struct buf line = { 0 };
+
+	if (!p || !p->hello)
+		return;
+	p->node.epoch = epoch;
+	p->node.greeted = 1;
+	control_put_gateway_hello(&line, t->number, t->version, epoch, owned);
+	tunnel_send(p, &line);
+}
+
+void tunnels_close(struct tunnels *t, uint32_t number, const char *why)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+
+	if (p && p->open) {
+		log_info("closing the tunnel of a node", LOG_U("node", number), LOG_S("why", why));
+		tunnel_close_control(p, why);
+	}
+}
+
+void tunnels_close_all(struct tunnels *t, const char *why)
+{
+	for (unsigned i = 0; i < t->count; i++)
+		tunnels_close(t, t->peers[i]->node.number, why);
+}
+
+void tunnels_rows_kept(struct tunnels *t, uint32_t number, uint64_t last)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+
+	if (!p || !p->open)
+		return;
+	if (p->rows_ahead)
+		p->rows_ahead--;
+	p->rows_kept = last > p->rows_kept ? last : p->rows_kept;
+	tunnel_send_kept(p);
+}
+
+int tunnels_order(struct tunnels *t, uint32_t number, const struct json_t *order, struct err *e)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+	auto_buf struct buf line = { 0 };
+
+	if (!p || !p->hello || p->full)
+		return err_set(e, ERR_NOT_FOUND, "node %" PRIu32 " is unreachable", number);
+	control_put_order(&line, order);
+	tunnel_send(p, &line);
+	return 0;
+}
+
+/* Its memory is freed by the next tick: a hook may call this. */
+void tunnels_forget(struct tunnels *t, uint32_t number)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+
+	if (!p)
+		return;
+	tunnel_close_control(p, "the node was removed");
+	tunnel_close_links(p);
+	tunnel_refuse_all(p);
+	p->removed = 1;
+}
+
+/* ---- time ---- */
+
+static void tunnel_tick(struct tunnel_peer *p, uint64_t now)
+{
+	uint64_t silence = p->tunnels->silence_ms;
+
+	if (p->open && !p->hello && now - p->opened_ms >= silence)
+		tunnel_reject(p, "no hello came in 2.5 s");
+	else if (p->open && p->hello && now - p->node.heartbeat_ms >= silence) {
+		/* The machine may be dead: the ends of its connections would not be noticed. */
+		tunnel_reject(p, "no heartbeat came in 2.5 s");
+		tunnel_set_state(p, TUNNEL_UNREACHABLE, p->node.heartbeat_ms);
+		tunnel_close_links(p);
+		tunnel_refuse_all(p);
+	} else if (p->full && now - p->full_ms >= silence) {
+		tunnel_reject(p, "the node has read nothing for 2.5 s");
+	}
+	tunnel_tick_links(p, now);
+}
+
+static void tunnels_tick(struct timer *timer)
+{
+	struct tunnels *t = loop_owner(timer, struct tunnels, tick);
+	uint64_t now = loop_now_ms();
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < t->count; i++)
+		if (!t->peers[i]->removed)
+			tunnel_tick(t->peers[i], now);
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->peers[i]->removed)
+			tunnel_free(t->peers[i]);
+		else
+			t->peers[kept++] = t->peers[i];
+	t->count = kept;
+	timer_set(&t->tick, t->tick_ms);
+}
+
+/* ---- life ---- */
+
+struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version,
+			    const struct tunnel_hooks *hooks)
+{
+	struct tunnels *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		abort();
+	t->loop = l;
+	t->number = number;
+	t->tick_ms = TUNNEL_TICK_MS;
+	t->silence_ms = TUNNEL_SILENCE_MS;
+	t->wait_ms = TUNNEL_WAIT_MS;
+	snprintf(t->version, sizeof(t->version), "%s", version);
+	if (hooks)
+		t->hooks = *hooks;
+	timer_init(&t->serve, l, tunnels_serve_asks);
+	timer_init(&t->tick, l, tunnels_tick);
+	timer_set(&t->tick, TUNNEL_TICK_MS);
+	return t;
+}
+
+void tunnels_free(struct tunnels *t)
+{
+	if (!t)
+		return;
+	timer_fini(&t->tick);
+	timer_fini(&t->serve);
+	for (unsigned i = 0; i < t->count; i++)
+		tunnel_free(t->peers[i]);
+	free(t->peers);
+	free(t);
+}
+
+struct tunnels_figures tunnels_figures(const struct tunnels *t)
+{
+	struct tunnels_figures f = t->figures;
+
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct tunnel_node *n = &t->peers[i]->node;
+
+		f.nodes++;
+		f.up += n->state == TUNNEL_UP;
+		f.idle += n->idle;
+		f.busy += n->busy;
+		f.waiting += n->waiting;
+	}
+	return f;
+}
