@@ -33,6 +33,9 @@ static const char *const schema_steps[] = {
 	"  primary key (node, id));"
 	"create table atoll.joins (hash bytea primary key, role text not null,"
 	"  expires timestamptz not null, uses int not null);",
+	/* 2: the CA of the cluster: a database belongs to one */
+	"create table atoll.authority (one bool primary key default true check (one), "
+	"  fingerprint text not null);",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 
