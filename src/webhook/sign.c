@@ -2,39 +2,10 @@
 #include "webhook/sign.h"
 #include "base/base64.h"
 #include "base/hex.h"
+#include "base/hmac.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { BLOCK = 64 };
-
-void webhook_hmac(const void *key, size_t key_n, const void *const parts[], const size_t sizes[],
-		  unsigned n, uint8_t out[SHA256_BYTES])
-{
-	uint8_t inner[BLOCK] = { 0 }, outer[BLOCK];
-	struct sha256 h;
-
-	if (key_n > BLOCK) {
-		sha256_init(&h);
-		sha256_add(&h, key, key_n);
-		sha256_end(&h, inner);
-	} else {
-		memcpy(inner, key, key_n);
-	}
-	for (unsigned i = 0; i < BLOCK; i++) {
-		outer[i] = inner[i] ^ 0x5c;
-		inner[i] ^= 0x36;
-	}
-	sha256_init(&h);
-	sha256_add(&h, inner, BLOCK);
-	for (unsigned i = 0; i < n; i++)
-		sha256_add(&h, parts[i], sizes[i]);
-	sha256_end(&h, out);
-	sha256_init(&h);
-	sha256_add(&h, outer, BLOCK);
-	sha256_add(&h, out, SHA256_BYTES);
-	sha256_end(&h, out);
-}
 
 void webhook_sign(char out[WEBHOOK_SIGNATURE], const char *secret, int64_t at_s, const char *body)
 {
@@ -42,8 +13,8 @@ void webhook_sign(char out[WEBHOOK_SIGNATURE], const char *secret, int64_t at_s,
 	uint8_t mac[SHA256_BYTES];
 
 	snprintf(at, sizeof(at), "%lld", (long long)at_s);
-	webhook_hmac(secret, strlen(secret), (const void *[]){ at, ".", body },
-		     (const size_t[]){ strlen(at), 1, strlen(body) }, 3, mac);
+	hmac_sha256(secret, strlen(secret), (const void *[]){ at, ".", body },
+		    (const size_t[]){ strlen(at), 1, strlen(body) }, 3, mac);
 	hex_encode(hex, mac, sizeof(mac));
 	snprintf(out, WEBHOOK_SIGNATURE, "t=%s,v1=%s", at, hex);
 }

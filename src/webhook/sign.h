@@ -3,13 +3,9 @@
  *   Atoll-Signature: t=SECONDS,v1=HEX     HMAC-SHA256 with the secret, of "SECONDS.BODY"
  *   e2b-signature: TEXT                   as E2B: SHA-256 of secret and body, base64url without padding */
 #pragma once
-#include "base/sha256.h"
-#include <stddef.h>
 #include <stdint.h>
 
 enum { WEBHOOK_SIGNATURE = 120 };
 
-void webhook_hmac(const void *key, size_t key_n, const void *const parts[], const size_t sizes[],
-		  unsigned n, uint8_t out[SHA256_BYTES]);
 void webhook_sign(char out[WEBHOOK_SIGNATURE], const char *secret, int64_t at_s, const char *body);
 void webhook_sign_e2b(char out[WEBHOOK_SIGNATURE], const char *secret, const char *body);

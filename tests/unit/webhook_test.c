@@ -4,6 +4,7 @@
 #include "store/teams.h"
 #include "store_dir.h"
 #include "webhook/dispatch.h"
+#include "base/hmac.h"
 #include "webhook/sign.h"
 
 #define SECOND INT64_C(1000000000)
@@ -16,12 +17,12 @@ TEST(the_mac_is_that_of_rfc_4231)
 	char hex[2 * SHA256_BYTES + 1], key[131];
 	uint8_t mac[SHA256_BYTES];
 
-	webhook_hmac("Jefe", 4, (const void *[]){ "what do ya ", "want for nothing?" },
+	hmac_sha256("Jefe", 4, (const void *[]){ "what do ya ", "want for nothing?" },
 		     (const size_t[]){ 11, 17 }, 2, mac);
 	hex_encode(hex, mac, sizeof(mac));
 	CHECK_STR(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	memset(key, 0xaa, sizeof(key));
-	webhook_hmac(key, sizeof(key),
+	hmac_sha256(key, sizeof(key),
 		     (const void *[]){ "Test Using Larger Than Block-Size Key - Hash Key First" },
 		     (const size_t[]){ 54 }, 1, mac);
 	hex_encode(hex, mac, sizeof(mac));
