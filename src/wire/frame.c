@@ -101,6 +101,8 @@ static const struct frame_shape {
 	[WIRE_DOCTOR] = { "DOCTOR", sizeof(struct frame), NO_TAIL },
 	[WIRE_ALERT_COMMAND] = { "ALERT_COMMAND", sizeof(struct frame), NO_TAIL },
 	[WIRE_PROVE] = { "PROVE", sizeof(struct frame), NO_TAIL },
+	[WIRE_CLUSTER_CONNECT] = { "CLUSTER_CONNECT", sizeof(struct frame), NO_TAIL },
+	[WIRE_CLUSTER_DIAL] = { "CLUSTER_DIAL", sizeof(struct frame), TAIL },
 	[WIRE_OUTBOUND_CONNECT] = { "OUTBOUND_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_EGRESS_SECRETS] = { "EGRESS_SECRETS", sizeof(struct wire_id), TAIL },
 	[WIRE_EGRESS_LINK] = { "EGRESS_LINK", sizeof(struct wire_egress_link), TAIL },

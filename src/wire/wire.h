@@ -150,6 +150,9 @@ enum wire_type {
 	WIRE_ALERT_COMMAND = 128, /* from a server: request; from the supervisor, + fd: one packet for the command, one packet with the result */
 	/* proofs: server <-> supervisor */
 	WIRE_PROVE = 129, /* flags: enum wire_tier. From a server: request; from the supervisor, + fd: one packet, the proof as JSON, or {"error": why} */
+	/* connections of a node to gateways: server <-> supervisor <-> the process that connects, server <-> that process */
+	WIRE_CLUSTER_CONNECT = 130, /* from a server: request; from the supervisor, to both, + fd: frames */
+	WIRE_CLUSTER_DIAL, /* flags: position in cluster.gateways. From a server: request; to it, + fd: connected; without fd, tail: why not */
 };
 /* clang-format on */
 
