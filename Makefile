@@ -79,7 +79,7 @@ tenant: build ## one tenant tries to take the machine from others (needs root; m
 	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
 
 prove-mutants: build ## leave out every isolation step once and see the proof fail (needs root and build-test; minutes)
-	@tests/run -b build -j 1 tests/stress/prove_mutants.sh
+	@tests/run -b build -j 1 tests/stress/prove_mutants.sh tests/stress/process_mutants.sh
 
 day: build ## 2000 runs of 20 teams while server and keeper are killed; usage, figures, receipts and webhooks equal the records (needs root; RUNS=100000)
 	@ATOLL=$(abspath build/atoll) tests/stress/day.sh $(or $(RUNS),2000)

@@ -88,16 +88,18 @@ static void user_namespaces(const struct doctor_host *p, struct finding *f)
 	doctor_say(f, p->host.userns ? GOOD : BAD, p->host.userns ? "available" : "switched off");
 	if (p->host.userns)
 		return;
+#define PROCESS "; for trusted code only: the tier process (isolation.process = true)"
 	if (file_says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
 		doctor_fix(
 			f,
-			"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root");
+			"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or be root" PROCESS);
 	else if (file_says("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		doctor_fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root");
+		doctor_fix(f, "sudo sysctl kernel.unprivileged_userns_clone=1, or be root" PROCESS);
 	else
 		doctor_fix(
 			f,
-			"sudo sysctl user.max_user_namespaces=65536; a container may forbid it too");
+			"sudo sysctl user.max_user_namespaces=65536; a container may forbid it too" PROCESS);
+#undef PROCESS
 }
 
 /* v2 names its controllers in one file; on v1 each is a mount. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -93,4 +94,10 @@ int keeper_connect(struct err *e)
 		keeper_sync_close(&k);
 	}
 	return err_set(e, ERR_SYS, "no keeper of this version could be started");
+}
+
+void keeper_allow_process(int allowed)
+{
+	if (allowed ? setenv("ATOLL_KEEPER_PROCESS", "true", 1) : unsetenv("ATOLL_KEEPER_PROCESS"))
+		abort(); /* out of memory */
 }

@@ -5,3 +5,6 @@
 
 /* Starts a keeper if none runs. Returns the descriptor; blocks for seconds at most. */
 must_check int keeper_connect(struct err *e);
+
+/* Whether a keeper that this process starts later may offer the tier process: isolation.process. */
+void keeper_allow_process(int allowed);

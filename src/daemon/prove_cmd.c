@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/table.h"
+#include "daemon/keeper_connect.h"
 #include "daemon/commands.h"
 #include "daemon/config.h"
 #include "daemon/prove_settings.h"
@@ -55,6 +56,7 @@ static int prove_prepare(struct prove_session *s, const struct args *a, struct c
 	snprintf(s->state, sizeof(s->state), "%s",
 		 args_text(a, PROVE_STATE, config_text(&s->config, CONFIG_STATE)));
 	prove_settings_text(&s->config, &s->settings);
+	keeper_allow_process(config_bool(&s->config, CONFIG_ISOLATION_PROCESS));
 	return 0;
 }
 
@@ -106,15 +108,20 @@ static unsigned prove_count(const struct store_proof *p, const char *verdict)
 
 static void prove_report(struct prove_session *s, const struct store_proof *p, int stored)
 {
+	unsigned nabsent = prove_count(p, "absent");
+	char absent[24] = "";
+
 	if (s->cli->json) {
 		json_array_append_new(s->proofs, prove_json(p, 1));
 		return;
 	}
 	if (!s->cli->quiet)
 		prove_print_rows(p);
-	printf("%s: %s: %u passed, %u failed, %u skipped in %.2f s%s%s\n", p->tier,
+	if (nabsent)
+		snprintf(absent, sizeof(absent), ", %u absent", nabsent);
+	printf("%s: %s: %u passed, %u failed, %u skipped%s in %.2f s%s%s\n", p->tier,
 	       p->passed ? "proven" : "NOT PROVEN", prove_count(p, "passed"), p->failed,
-	       prove_count(p, "skipped"), (double)p->duration_us / 1e6,
+	       prove_count(p, "skipped"), absent, (double)p->duration_us / 1e6,
 	       stored ? "; proof " : "; not stored", stored ? p->id : "");
 }
 

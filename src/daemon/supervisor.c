@@ -368,6 +368,7 @@ static void hand_keeper(struct supervisor *w, struct server_process *f)
 	f->wants_keeper &= f->link >= 0;
 	if (!f->wants_keeper || now_ns() - f->tried_ns < AGAIN_MS * UINT64_C(1000000))
 		return;
+	keeper_allow_process(config_bool(&w->config, CONFIG_ISOLATION_PROCESS));
 	fd = keeper_connect(&e);
 	f->tried_ns = now_ns();
 	if (fd < 0) {

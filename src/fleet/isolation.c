@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { AGAIN_MS = 60000 };
 
@@ -43,7 +44,7 @@ static void isolation_judge(struct fleet *f)
 static void isolation_assume(struct isolation *x)
 {
 	static const char *const reasons[CHOOSE_TIERS] = {
-		[CHOOSE_PROCESS] = "not in this version (use container)",
+		[CHOOSE_PROCESS] = "the keeper has not examined it (atoll doctor)",
 		[CHOOSE_PLAIN] = "in test builds only (use container)",
 		[CHOOSE_WASM] = "not prepared (atoll tier prepare wasm)",
 		[CHOOSE_GVISOR] = "the keeper has not examined it (atoll doctor)",
@@ -374,6 +375,15 @@ static void isolation_template(const char *root, struct choose_policy *p, struct
 	json_decref(doc);
 }
 
+/* On the unix socket: root, or the user of the daemon. */
+static int isolation_is_operator(const char *key)
+{
+	char own[24];
+
+	snprintf(own, sizeof(own), "uid:%u", (unsigned)geteuid());
+	return key && (!strcmp(key, "uid:0") || !strcmp(key, own));
+}
+
 /* Principals without a row of a key ("uid:0", tokens of an issuer) have no minimum of their own. */
 static void isolation_policy(struct fleet *f, const struct isolation_ask *a,
 			     struct choose_policy *p, struct choose_request *q)
@@ -396,7 +406,7 @@ static void isolation_policy(struct fleet *f, const struct isolation_ask *a,
 		p->key = isolation_minimum(key.isolation);
 		p->key_process = p->key == CHOOSE_PROCESS;
 	} else {
-		p->key_process = a->key && !strcmp(a->key, "uid:0");
+		p->key_process = isolation_is_operator(a->key);
 	}
 	if (q->how == CHOOSE_NAMED && q->tier == CHOOSE_PROCESS)
 		p->many_teams = isolation_many_teams(f);

@@ -1,5 +1,6 @@
 /* args.c - see args.h. */
 #include "init/args.h"
+#include "init/params.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
 
@@ -36,6 +37,21 @@ static char *args_cut(char **v, uint32_t n, char *at, const char *end)
 	return at;
 }
 
+/* Tier process: programs may not write to /tmp. There is room for one more. */
+static void args_add_tmpdir(char **env)
+{
+	static LAZY char tmpdir[sizeof("TMPDIR=" HOME)];
+	struct text t = { .to = tmpdir, .room = sizeof(tmpdir) };
+
+	for (; *env; env++)
+		if (text_starts(*env, "TMPDIR="))
+			return;
+	text_add(&t, "TMPDIR=");
+	text_add(&t, self.home);
+	*env++ = tmpdir;
+	*env = NULL;
+}
+
 static int cut_all(struct exec_args *a, const struct wire_start *st, char *at)
 {
 	char *end = at + st->tail_bytes;
@@ -46,20 +62,23 @@ static int cut_all(struct exec_args *a, const struct wire_start *st, char *at)
 	at = args_cut(a->argv, st->argc, at + strlen(at) + 1, end);
 	if (at)
 		at = args_cut(a->env, st->envc, at, end);
+	if (at && self.children >= 0)
+		args_add_tmpdir(a->env);
 	return at == end ? 0 : -EINVAL;
 }
 
 int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size_t tail_len,
 	      int memfd)
 {
-	size_t pointers = (size_t)st->argc + st->envc + 2;
+	size_t words = (size_t)st->argc + st->envc;
+	size_t pointers = words + 2 + (self.children >= 0); /* two NULLs, TMPDIR */
 	size_t text = memfd < 0 ? 0 : (st->tail_bytes + 7ul) & ~7ul;
 
 	*a = (struct exec_args){ 0 };
 	if (memfd >= 0 && st->tail_bytes > ARGS_MOST)
 		return -E2BIG;
 	/* Every string has at least a NUL: this bounds the pointers before memory is allocated. */
-	if (!st->argc || pointers - 1 > st->tail_bytes)
+	if (!st->argc || words + 1 > st->tail_bytes)
 		return -EINVAL;
 	if (tail_len != (memfd < 0 ? st->tail_bytes : 0))
 		return -EINVAL;
@@ -77,6 +96,7 @@ int args_init(struct exec_args *a, const struct wire_start *st, char *tail, size
 		if (args_load(memfd, tail, st->tail_bytes) < 0)
 			return -EINVAL;
 	}
+	params_place_home(tail, st->tail_bytes);
 	return cut_all(a, st, tail);
 }
 

@@ -180,7 +180,7 @@ static int drop_caps(const struct child_args *c)
 static int change_directory(const struct child_args *c)
 {
 	char near[NEAR], *cwd = near;
-	long n = sys_chdir(*c->cwd ? c->cwd : HOME);
+	long n = sys_chdir(*c->cwd ? c->cwd : self.home);
 
 	if (n < 0)
 		return (int)n;

@@ -8,7 +8,7 @@ void disk_measure(struct disk *out)
 	struct statfs fs;
 
 	*out = (struct disk){ 0 };
-	if (sys_statfs(HOME, &fs) < 0 && sys_statfs("/", &fs) < 0)
+	if (sys_statfs(self.home, &fs) < 0 && sys_statfs("/", &fs) < 0)
 		return;
 	out->free = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 	out->size = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;

@@ -530,15 +530,20 @@ static int exec_proc_is_own(void)
 static int exec_kill_children(void)
 {
 	static LAZY char pids[4096];
-	long n, i, fd = sys_openat(AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC, 0);
+	long n, i, fd;
 	int pid = 0;
 
-	if (fd < 0 || !exec_proc_is_own()) {
+	if (self.children >= 0) {
+		n = sys_pread(self.children, pids, sizeof(pids) - 1, 0);
+	} else {
+		fd = sys_openat(AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC, 0);
+		if (fd < 0 || !exec_proc_is_own()) {
+			sys_close((int)fd);
+			return fd < 0 ? (int)fd : -EXDEV;
+		}
+		n = sys_read((int)fd, pids, sizeof(pids) - 1);
 		sys_close((int)fd);
-		return fd < 0 ? (int)fd : -EXDEV;
 	}
-	n = sys_read((int)fd, pids, sizeof(pids) - 1);
-	sys_close((int)fd);
 	for (i = 0; i < n; i++) {
 		if (pids[i] != ' ') {
 			pid = pid * 10 + (pids[i] - '0');

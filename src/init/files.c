@@ -338,6 +338,7 @@ static int find_parts(struct job *j, const struct request_row *v)
 	if (j->tail_len >= 2 * PATH_MAX)
 		return -ENAMETOOLONG;
 	j->path[j->tail_len] = '\0';
+	params_place_home(j->path, j->tail_len);
 	j->part[0] = j->path;
 	for (i = 1; i < PARTS; i++)
 		j->part[i] = none;
@@ -423,7 +424,7 @@ static _Noreturn void files_worker(int sock, int root)
 	put_init();
 	sys_sigmask(1ull << (SIGPIPE - 1)); /* a pipe without a reader is an error like others */
 	sys_umask(0);                       /* modes are those of the client */
-	if (sys_chdir(HOME) < 0)
+	if (sys_chdir(self.home) < 0)
 		sys_chdir("/");
 	for (;;) {
 		n = files_receive(&fd);

@@ -9,8 +9,10 @@
  *   fd 3       first connection    argv[2]  1 if clients may ask for the image's root
  *   fd 4       listening socket, or a socket that connections arrive on (from a guest stub)
  *   fd 5       upper layer
- *   fd 6       boot id             argv[3]  "guest": the kernel is that of a guest, and
- *   fd 7       the cgroup of the box in that guest
+ *   fd 6       boot id
+ *
+ * argv[3] "guest": the kernel is that of a guest, and fd 7 is the cgroup of the box in that guest. Another argv[3]: tier
+ * process; it is the folder in place of /home/user, and fd 6 is the list of init's children.
  *
  * A turn: frames change state, children are reaped, pipes are read into the logs; then timers;
  * then what is due is sent to clients. Reading order: child.c, exec.c, stream.c, attachment.c,
@@ -35,8 +37,10 @@ _Noreturn void init_main(long *stack);
 
 static void learn_self(long argc, char **argv)
 {
+	static char folder[HOME_LEN + 1]; /* the arguments are unmapped later */
 	int guest = argc == 4 && !text_compare(argv[3], "guest");
-	int known = argc == 3 || guest;
+	int process = argc == 4 && !guest && strlen(argv[3]) == HOME_LEN;
+	int known = argc == 3 || guest || process;
 	int64_t user = known ? text_number(argv[1], 0xfffffffeu) : -1;
 	int64_t root = known ? text_number(argv[2], 1) : -1;
 
@@ -51,6 +55,27 @@ static void learn_self(long argc, char **argv)
 	self.user = (uint32_t)user;
 	self.root_allowed = (int)root;
 	self.upper = UPPER_FD;
+	self.home = process ? memcpy(folder, argv[3], HOME_LEN) : HOME;
+	self.children = process ? BOOT_FD : -1;
+}
+
+/* "/home/users" is another name. */
+static int params_ends_name(char next)
+{
+	return !((next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z') ||
+		 (next >= '0' && next <= '9') || next == '_' || next == '-' || next == '.');
+}
+
+void params_place_home(char *text, size_t n)
+{
+	size_t i;
+
+	if (self.children < 0)
+		return;
+	for (i = 0; i + HOME_LEN <= n; i++)
+		if (!memcmp(text + i, HOME, HOME_LEN) &&
+		    (i + HOME_LEN == n || params_ends_name(text[i + HOME_LEN])))
+			memcpy(text + i, self.home, HOME_LEN);
 }
 
 /* Sets attributes that all children inherit, once instead of in every child. */
@@ -84,7 +109,7 @@ _Noreturn void init_main(long *stack)
 	init_settle();
 	learn_self(stack[0], (char **)(stack + 1));
 	slim_down(stack);
-	boot_init(BOOT_FD);
+	boot_init(self.children < 0 ? BOOT_FD : -1);
 	loop_init();
 	exec_init();
 	conn_init(KEEPER_FD, LISTEN_FD);

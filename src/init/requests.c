@@ -402,6 +402,7 @@ static int requests_lay(const struct request *r)
 		return -1;
 	if (used)
 		return requests_refuse(r, ERR_CONFLICT, "an exec was already started in this box");
+	params_place_home(r->tail, n);
 	err = lay_file(r->tail, r->put, r->tail + n + 1, r->tail_len - n - 1);
 	if (err < 0)
 		conn_error(r->conn, r->head->ref, ERR_NONE, -err, "lay a file");

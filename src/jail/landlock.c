@@ -25,6 +25,11 @@
 #define LANDLOCK_SCOPE_SIGNAL (1ULL << 1)
 #endif
 
+#ifndef LANDLOCK_ACCESS_NET_BIND_TCP
+#define LANDLOCK_ACCESS_NET_BIND_TCP (1ULL << 0)
+#define LANDLOCK_ACCESS_NET_CONNECT_TCP (1ULL << 1)
+#endif
+
 struct ruleset { /* struct landlock_ruleset_attr of ABI 6; older kernels take it if its end is 0 */
 	uint64_t handled_fs, handled_net, scoped;
 };
@@ -47,6 +52,24 @@ const struct landlock_row landlock_rows[] = {
 	  "the pid namespace separates them; this is a second barrier" },
 };
 const unsigned landlock_nrows = ARRAY_LEN(landlock_rows);
+
+/* Tier process: there are no mounts of its own, so these rows are the only boundary for files. */
+#define ON_FILE (FS(EXECUTE) | FS(READ_FILE) | FS(WRITE_FILE) | FS(TRUNCATE))
+const struct landlock_row landlock_process_rows[] = {
+	{ "/usr", READ, "read, execute", "programs and libraries of the host" },
+	{ "/etc/alternatives", READ, "read", "links of /usr lead through it" },
+	{ "/etc/ld.so.cache", READ &ON_FILE, "read", "the dynamic loader" },
+	{ "/etc/localtime", READ &ON_FILE, "read", "the time zone" },
+	{ "/etc/passwd", READ &ON_FILE, "read", "names of users" },
+	{ "/etc/group", READ &ON_FILE, "read", "names of groups" },
+	{ "/etc/nsswitch.conf", READ &ON_FILE, "read", "where names are looked up" },
+	{ "/dev/null", READ &ON_FILE, "read", "devices without a state" },
+	{ "/dev/null", FS(WRITE_FILE), "write", "devices without a state" },
+	{ "/dev/zero", FS(READ_FILE), "read", "devices without a state" },
+	{ "/dev/random", FS(READ_FILE), "read", "devices without a state" },
+	{ "/dev/urandom", FS(READ_FILE), "read", "devices without a state" },
+};
+const unsigned landlock_n_process_rows = ARRAY_LEN(landlock_process_rows);
 
 /* Which ABI introduced which rights. On ABI 1 a file cannot be renamed into another directory:
  * that kernel rejects it (EXDEV, and programs copy) in every domain, because it cannot check it. */
@@ -124,6 +147,33 @@ int landlock_apply(int abi, int layer, int alone, struct err *e)
 			return -1;
 	}
 	if (layer >= 0 && add_folder(fd, layer, FS(READ_FILE) | FS(READ_DIR), e) < 0)
+		return -1;
+	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return err_sys(e, "enter the landlock domain");
+	return 0;
+}
+
+int landlock_process(int abi, const char *folder, struct err *e)
+{
+	struct ruleset rs = ruleset_for(abi);
+	auto_fd int fd = -1;
+
+	if (abi <= 0)
+		return err_set(
+			e, ERR_DENIED,
+			"the kernel has no landlock, the only boundary for files in this tier");
+	if (abi >= 4)
+		rs.handled_net = LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &rs, sizeof(rs), 0);
+	if (fd < 0)
+		return err_sys(e, "landlock ruleset of ABI %d", abi);
+	for (unsigned i = 0; i < landlock_n_process_rows; i++) {
+		const struct landlock_row *row = &landlock_process_rows[i];
+
+		if (add_path(fd, row->path, row->bits & rs.handled_fs, e) < 0)
+			return -1;
+	}
+	if (add_path(fd, folder, (READ | WRITE) & rs.handled_fs, e) < 0)
 		return -1;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return err_sys(e, "enter the landlock domain");

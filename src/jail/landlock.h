@@ -14,6 +14,10 @@ int landlock_abi(void); /* 0: the kernel has none */
  * not in one domain, and must be able to signal each other. */
 must_check int landlock_apply(int abi, int layer, int alone, struct err *e);
 
+/* Tier process: the rows of landlock_process_rows, and this folder to write. Fails where the kernel has no landlock:
+ * nothing else hides the files of the host. Needs no_new_privs. */
+must_check int landlock_process(int abi, const char *folder, struct err *e);
+
 /* For a process of Atoll itself: nothing but this folder (NULL: nothing), of which nothing is executed,
  * and `readable` (NULL: none), which is only read. Succeeds where the kernel has no landlock. Needs
  * no_new_privs. */
@@ -27,3 +31,5 @@ struct landlock_row {
 };
 extern const struct landlock_row landlock_rows[];
 extern const unsigned landlock_nrows;
+extern const struct landlock_row landlock_process_rows[]; /* of the tier process */
+extern const unsigned landlock_n_process_rows;

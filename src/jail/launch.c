@@ -60,8 +60,8 @@
 #define START_TIMEOUT_S 20
 
 struct launch_launch {
-	struct launch_ctx ctx;
-	struct spec *spec; /* the same as ctx.sp, for resources that are added late */
+	struct launch_ctx ctx; /* first: rows get a pointer to it */
+	struct spec *spec;     /* the same as ctx.sp, for resources that are added late */
 	struct jailed box;
 	_Atomic uint32_t go;  /* 1: maps are written; 2: give up */
 	_Atomic uint32_t tid; /* of the child; the kernel clears it at exec and at death */
@@ -77,6 +77,15 @@ static long launch_futex(_Atomic uint32_t *word, int op, uint32_t value,
 }
 
 /* ---- the child's rows ---- */
+
+static int launch_reap(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	return status;
+}
 
 static void raise_to(unsigned *first_unneeded, int fd)
 {
@@ -101,6 +110,7 @@ static unsigned first_unneeded_fd(const struct launch_ctx *b)
 		raise_to(&first, sp->engine->fds[i]);
 	raise_to(&first, sp->disk);
 	raise_to(&first, sp->init_exe);
+	raise_to(&first, sp->supervisor);
 	raise_to(&first, sp->keeper_conn);
 	raise_to(&first, sp->listener);
 	raise_to(&first, b->layer_root);
@@ -254,7 +264,7 @@ static int launch_descriptors(struct launch_ctx *b, struct err *e)
 						       null,
 						       b->sp->keeper_conn,
 						       b->sp->listener,
-						       b->upper,
+						       b->upper < 0 ? null : b->upper,
 						       b->boot < 0 ? null : b->boot,
 						       b->sp->init_exe };
 	unsigned n = JAIL_ENGINE_FD;
@@ -298,12 +308,15 @@ static int load_engine_filter(struct launch_ctx *b, struct err *e)
 	return seccomp_apply(b->sp->engine->filter ? b->sp->engine->filter : b->sp->filter, e);
 }
 
+static int launch_supervisor(struct launch_ctx *b, struct err *e);
+
 /* Tiers of a row. An outer box has every row of a container, or a row in its place. */
 enum {
 	INITS = JAIL_CONTAINER | JAIL_PLAIN, /* init and its programs run in the box itself */
 	ENGINES = JAIL_GVISOR | JAIL_MICROVM,
 	BOXES = INITS | ENGINES,
 	NOT_GVISOR = INITS | JAIL_MICROVM,
+	EVERY = BOXES | JAIL_PROCESS,
 };
 
 static const struct launch_step {
@@ -314,12 +327,14 @@ static const struct launch_step {
 } inside[] = {
 #define ROW(n, w, t) { n, w, t }
 	/* Until now the table is shared with the keeper: an open() would add to it. */
-	{ ROW("own descriptors", "the child has its own table before it opens a file", BOXES), own_table, 0 },
-	{ ROW("own cgroups", "every limit applies from the first moment", BOXES), own_cgroups, 0 },
+	{ ROW("own descriptors", "the child has its own table before it opens a file", EVERY), own_table, 0 },
+	{ ROW("own cgroups", "every limit applies from the first moment", EVERY), own_cgroups, 0 },
 	{ ROW("cgroup view", "the box's own cgroup is the root it sees", BOXES), own_cgroup_view,
 	  FEATURE_BIT(FEATURE_CGROUP_NS) },
-	{ ROW("working folder", "the keeper's folder and mask are not inherited", BOXES), no_folder, 0 },
-	{ ROW("keyring", "session keyrings are inherited and not namespaced", BOXES), user_new_keyring, 0 },
+	{ ROW("working folder", "the keeper's folder and mask are not inherited", EVERY), no_folder, 0 },
+	{ ROW("keyring", "session keyrings are inherited and not namespaced", EVERY), user_new_keyring, 0 },
+	{ ROW("process session", "no terminal of the keeper", JAIL_PROCESS), process_session, 0 },
+	{ ROW("process folder", "a new folder of /tmp, in place of the home folder", JAIL_PROCESS), process_folder, 0 },
 	/* Until the child becomes root of the new namespace its uid is unmapped: mkdir() returns
 	 * EOVERFLOW. */
 	{ ROW("box root", "root of the box's own user namespace, no host id", BOXES), user_become_root,
@@ -357,7 +372,7 @@ static const struct launch_step {
 	{ ROW("root verified", "procfs is procfs, nothing propagates, / is the new root", BOXES), mnt_verify,
 	  0 },
 	{ ROW("no terminal", "no terminal of the host to write into", BOXES), no_terminal, 0 },
-	{ ROW("resource limits", "descriptors, cores, locked memory, queues", BOXES), resource_limits, 0 },
+	{ ROW("resource limits", "descriptors, cores, locked memory, queues", EVERY), resource_limits, 0 },
 	/* Needs CAP_SETPCAP, which the rows after it give up. */
 	{ ROW("capability bounds", "what no process of the box can ever hold", INITS), launch_bounds, 0 },
 	{ ROW("QEMU capability bounds", "what no process of the outer box can ever hold", JAIL_MICROVM), microvm_bounds, 0 },
@@ -368,17 +383,26 @@ static const struct launch_step {
 	{ ROW("QEMU capabilities", "none: neither QEMU nor mux needs one", JAIL_MICROVM), microvm_capabilities, 0 },
 	{ ROW("runsc capability bounds", "what no process of the outer box can ever hold", JAIL_GVISOR), gvisor_bounds, 0 },
 	{ ROW("runsc capabilities", "what building its sandbox and serving files takes", JAIL_GVISOR), gvisor_capabilities, 0 },
+	{ ROW("process capability bounds", "what no process can ever hold; with root", JAIL_PROCESS), process_bounds, 0 },
+	{ ROW("process identity", "with root a uid of its own; else that of the keeper", JAIL_PROCESS), process_identity, 0 },
+	{ ROW("process capabilities", "none", JAIL_PROCESS), process_capabilities, 0 },
+	/* The rows below run in a child of this process, which becomes init. The supervisor stays outside of the landlock
+	 * domain, which cannot signal it. */
+	{ ROW("process supervisor", "ends every descendant when init has ended", JAIL_PROCESS), launch_supervisor, 0 },
+	{ ROW("process children", "init reads the list of its children, and nothing else of /proc", JAIL_PROCESS), process_children, 0 },
 	/* After the ids have changed: the kernel clears it with them. */
-	{ ROW("death signal", "ends with the keeper until init is executed", BOXES), death_signal, 0 },
+	{ ROW("death signal", "ends with the keeper until init is executed", EVERY), death_signal, 0 },
 	/* Without it, an unprivileged process may not load a filter at all. */
-	{ ROW("no new privileges", "no setuid program can undo any of this", BOXES), no_new_privs, 0 },
+	{ ROW("no new privileges", "no setuid program can undo any of this", EVERY), no_new_privs, 0 },
 	{ ROW("landlock", "a second barrier after the mounts", NOT_GVISOR), second_wall, FEATURE_BIT(FEATURE_LANDLOCK) },
-	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer, its boot id and what an engine needs", BOXES), launch_descriptors, 0 },
-	{ ROW("signals", "nothing blocked or ignored", BOXES), own_signals, 0 },
+	{ ROW("process landlock", "the only boundary for files: /usr can be read, the folder written, nothing else opened", JAIL_PROCESS), process_landlock, 0 },
+	{ ROW("descriptors", "nothing open but null, two sockets, the box's layer, its boot id and what an engine needs", EVERY), launch_descriptors, 0 },
+	{ ROW("signals", "nothing blocked or ignored", EVERY), own_signals, 0 },
 	/* Last: the filter applies to the child too, and the rows above need calls that it
 	 * forbids. */
 	{ ROW("system calls", "the allowlist; everything after inherits it", INITS), load_filter, 0 },
 	{ ROW("engine system calls", "the allowlist of the engine; everything after inherits it", ENGINES), load_engine_filter, 0 },
+	{ ROW("process system calls", "the strict allowlist, without sockets; everything after inherits it", JAIL_PROCESS), load_engine_filter, 0 },
 #undef ROW
 	/* clang-format on */
 };
@@ -422,13 +446,14 @@ int jail_trusts_network(const struct spec *sp)
 	return is_left_out(sp, net_unused);
 }
 
+/* From b->row on. */
 static int run_rows(struct launch_ctx *b)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(inside); i++) {
-		const struct launch_step *s = &inside[i];
+	for (; b->row < ARRAY_LEN(inside); b->row++) {
+		const struct launch_step *s = &inside[b->row];
 
 		if (!(s->row.tiers & launch_tier(b->sp)) ||
-		    (s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, i))
+		    (s->layer && !(b->sp->layers & s->layer)) || left_out(b->sp, b->row))
 			continue;
 		if (s->run(b, &b->err) < 0)
 			return err_in(&b->err, "%s", s->row.name);
@@ -446,15 +471,21 @@ static int keeper_is_gone(const struct launch_launch *l)
 	return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&p, 1, 0) != 0;
 }
 
-/* init's own arguments; mux has the same, and the command line of its engine. */
-static void launch_argv(const struct spec *sp, const char *out[JAIL_ENGINE_ARGS + 5])
+/* init's own arguments; mux has the same, and the command line of its engine. uid: memory for a number. */
+static void launch_argv(const struct launch_ctx *b, char uid[12],
+			const char *out[JAIL_ENGINE_ARGS + 5])
 {
+	const struct spec *sp = b->sp;
 	const char *const *more = sp->engine ? sp->engine->argv : NULL;
+	int process = launch_tier(sp) == JAIL_PROCESS;
 	unsigned n = 0;
 
-	out[n++] = sp->engine ? "mux" : "init";
-	out[n++] = "1000";
-	out[n++] = sp->allow_root ? "1" : "0";
+	snprintf(uid, 12, "%u", process ? process_uid(sp) : JAIL_USER);
+	out[n++] = sp->engine && !process ? "mux" : "init";
+	out[n++] = uid;
+	out[n++] = sp->allow_root && !process ? "1" : "0";
+	if (process)
+		out[n++] = b->folder;
 	if (more)
 		out[n++] = "--";
 	while (more && *more)
@@ -462,11 +493,59 @@ static void launch_argv(const struct spec *sp, const char *out[JAIL_ENGINE_ARGS 
 	out[n] = NULL;
 }
 
+static int launch_exec_init(struct launch_launch *l)
+{
+	const char *argv[JAIL_ENGINE_ARGS + 5];
+	char *env[] = { NULL }, uid[12];
+
+	launch_argv(&l->ctx, uid, argv);
+	l->execing = 1;
+	syscall(SYS_execveat, IMAGE_FD, "", argv, env, AT_EMPTY_PATH);
+	l->execing = 0;
+	return err_sys(&l->ctx.err, "exec init");
+}
+
+static int launch_init_main(void *arg)
+{
+	struct launch_launch *l = arg;
+
+	l->ctx.row++;
+	if (run_rows(&l->ctx) == 0)
+		launch_exec_init(l);
+	return 1;
+}
+
+/* Waits until the child of this process has executed init, or has ended. Returns only after a failure. */
+static int launch_supervisor(struct launch_ctx *b, struct err *e)
+{
+	struct launch_launch *l = (struct launch_launch *)b;
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK,
+		.exit_signal = SIGCHLD,
+		.stack = (uint64_t)(uintptr_t)l->stack_helper,
+		.stack_size = STACK,
+	};
+	long pid = clone3_call(&args, sizeof(args), launch_init_main, l);
+
+	if (pid < 0) {
+		errno = (int)-pid;
+		return err_sys(e, "clone init");
+	}
+	if (!l->execing) {
+		launch_reap((pid_t)pid);
+		return -1;
+	}
+	prctl(PR_SET_PDEATHSIG, 0); /* see child_main() */
+	process_supervise(b, (pid_t)pid, e);
+	l->execing = 0;
+	kill((pid_t)pid, SIGKILL);
+	launch_reap((pid_t)pid);
+	return -1;
+}
+
 static int child_main(void *arg)
 {
 	struct launch_launch *l = arg;
-	const char *argv[JAIL_ENGINE_ARGS + 5];
-	char *env[] = { NULL };
 	struct timespec patience = { .tv_sec = START_TIMEOUT_S };
 
 	if (keeper_is_gone(l))
@@ -475,18 +554,19 @@ static int child_main(void *arg)
 		if (launch_futex(&l->go, FUTEX_WAIT_PRIVATE, 0, &patience) < 0 &&
 		    errno == ETIMEDOUT)
 			return 1;
-	if (l->go != 1 || run_rows(&l->ctx) < 0)
+	if (l->go != 1)
 		return 1;
-	launch_argv(l->ctx.sp, argv);
+	if (run_rows(&l->ctx) < 0) {
+		if (l->ctx.folder[0])
+			rmdir(l->ctx.folder);
+		return 1;
+	}
 	/* From here on the end of its first connection means to init that no client wants this box.
 	 * The signal could not mean that: a keeper that exits after it has handed the box out, and
 	 * before init was scheduled for the first time, would end a box that its client already
 	 * has. If the keeper has exited by now, exec closes the descriptors of the keeper. */
 	prctl(PR_SET_PDEATHSIG, 0);
-	l->execing = 1;
-	syscall(SYS_execveat, IMAGE_FD, "", argv, env, AT_EMPTY_PATH);
-	l->execing = 0;
-	err_sys(&l->ctx.err, "exec init");
+	launch_exec_init(l);
 	return 1;
 }
 
@@ -584,15 +664,6 @@ static int clone_box(struct launch_launch *l, struct err *e)
 	cloned = clone_as_creator(l, 1, e);
 	leave_network(home);
 	return cloned;
-}
-
-static int launch_reap(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	return status;
 }
 
 /* A namespace of the box: from its pidfd (Linux 6.11), else by way of /proc. */
@@ -779,6 +850,10 @@ int jail_launch(struct spec *sp, struct jailed *out, struct err *e)
 #endif
 	if (sp->engine && launch_engine_fits(sp->engine, e) < 0)
 		return -1;
+	/* Its mandatory features cannot be left out: without them a box would be a process of the host. */
+	if (launch_tier(sp) != JAIL_PROCESS && !(sp->layers & FEATURE_BIT(FEATURE_USERNS)))
+		return err_set(e, ERR_DENIED, "box %s: this host offers no user namespaces",
+			       sp->id);
 	if (!l) {
 		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			 0);

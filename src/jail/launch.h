@@ -14,6 +14,11 @@ struct spec;
 #define JAIL_INIT_ID 65533 /* its PID 1: an id that no user code gets */
 #define JAIL_FD_HIGH 128   /* a new box closes all from here on: the keeper's long-lived ones */
 
+/* Tier process: a folder of /tmp with a name as long as that of the home folder, so that init can replace one by the
+ * other in place. */
+#define JAIL_HOME "/home/user"
+enum { JAIL_FOLDER = sizeof(JAIL_HOME) };
+
 #define JAIL_LOWERS 68 /* four layers of packages, 64 of a root */
 
 /* Folders of the host that boxes see: "usr", read-only unless host_writable, and "var/lib/dpkg", only with it. */
@@ -42,7 +47,7 @@ struct jail_engine {
 	unsigned tier; /* one of the bits above */
 	const char *const
 		*argv; /* command line of the engine, NULL-terminated: mux gets it after "--".
-				  * NULL: mux is the engine (plain) */
+				  * NULL: mux is the engine (plain), or there is none (process) */
 	int fds[JAIL_ENGINE_FDS]; /* become JAIL_ENGINE_FD, + 1, ... of mux, which the engine inherits */
 	unsigned nfds;
 	const struct seccomp *filter; /* NULL: that of a container box */
@@ -86,6 +91,7 @@ struct spec {
 	int keeper_conn, listener; /* become descriptors 3 and 4 of init */
 	int landlock_abi;
 	int warm;         /* an interpreter will be forked into it from outside */
+	int supervisor;     /* tier process: sealed memfd, the image that becomes the parent of init; else -1 */
 	int at_home;        /* its user will write to the home folder at once */
 	int allow_root;     /* execs as the image's root are allowed */
 	const struct seccomp *filter;

@@ -242,14 +242,34 @@ static unsigned add_rules(struct seccomp_program *p, const struct argument_rule 
 	return bpf_load(p, r->is[depth].where, place);
 }
 
+/* The rules of this call in the tier process, if it has other ones there. */
+static int seccomp_of_process(const char *call, const struct argument_rule **out_first,
+			      unsigned *out_n)
+{
+	unsigned first = 0, n = 0;
+
+	while (first < ARRAY_LEN(process_rules) && strcmp(process_rules[first].call, call) != 0)
+		first++;
+	while (first + n < ARRAY_LEN(process_rules) && !strcmp(process_rules[first + n].call, call))
+		n++;
+	if (n) {
+		*out_first = &process_rules[first];
+		*out_n = n;
+	}
+	return n > 0;
+}
+
 /* The jump target of a call with this row. */
 static unsigned add_row(struct seccomp_program *p, const struct seccomp_row *row, unsigned flags)
 {
 	const struct argument_rule *r = argument_rules, *end = r + ARRAY_LEN(argument_rules);
 	unsigned n = 0;
 
-	if (row->dropped_if_strict && flags & SECCOMP_STRICT)
+	if ((row->dropped_if_strict && flags & SECCOMP_STRICT) ||
+	    (flags & SECCOMP_PROCESS && !strcmp(row->call, "socket")))
 		return seccomp_answer(p, actions[SECCOMP_REFUSED]);
+	if (flags & SECCOMP_PROCESS && seccomp_of_process(row->call, &r, &n))
+		return add_rules(p, r, n, 0, seccomp_answer(p, actions[SECCOMP_REFUSED]));
 	while (r < end && strcmp(r->call, row->call) != 0)
 		r++;
 	while (r + n < end && !strcmp(r[n].call, row->call))

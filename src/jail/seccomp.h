@@ -17,6 +17,8 @@ enum {
 	SECCOMP_NO_CORE = 1 << 1, /* core_pattern is a pipe: RLIMIT_CORE is not to be changed */
 	SECCOMP_GVISOR = 1 << 2,  /* of an outer box: with seccomp_gvisor_rows */
 	SECCOMP_MICROVM = 1 << 3, /* of an outer box: seccomp_microvm_rows and nothing else */
+	/* Of the tier process, with STRICT: no sockets, and nothing that changes another process by its number. */
+	SECCOMP_PROCESS = 1 << 4,
 };
 
 must_check int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e);

@@ -11,7 +11,9 @@ struct launch_ctx { /* one launch in progress, shared by launcher and child */
 	int proc;       /* detached procfs of the box's pid namespace; -1: mount one */
 	int root;       /* O_PATH of the new root, once it is there */
 	int upper;      /* the box's writable layer */
-	int boot;       /* the content of boot_id in the box; init writes it */
+	int boot; /* the content of boot_id in the box; init writes it. Tier process: the list of init's children */
+	unsigned row;             /* the row that runs */
+	char folder[JAIL_FOLDER]; /* tier process: in place of /home/user; "": not made yet */
 	/* detached mounts of jail_host_folders that the box may change in its layer, ids shifted; or -1 */
 	int host[JAIL_HOST_FOLDERS];
 	struct err err;
@@ -61,6 +63,17 @@ must_check int mnt_host_open(int userns, int out_mounts[JAIL_HOST_FOLDERS], stru
 /* Makes their overlays, before that of the root: its upper folder is above theirs. */
 must_check int mnt_host(const struct launch_ctx *b, struct err *e);
 must_check int mnt_host_attach(const struct launch_ctx *b, struct err *e);
+
+must_check int process_folder(struct launch_ctx *b, struct err *e);
+must_check int process_session(struct launch_ctx *b, struct err *e);
+must_check int process_bounds(struct launch_ctx *b, struct err *e);
+must_check int process_identity(struct launch_ctx *b, struct err *e);
+must_check int process_capabilities(struct launch_ctx *b, struct err *e);
+must_check int process_children(struct launch_ctx *b, struct err *e);
+must_check int process_landlock(struct launch_ctx *b, struct err *e);
+uint32_t process_uid(const struct spec *sp); /* of all its processes */
+/* Replaces this process by the supervisor of init; returns only if that fails. */
+int process_supervise(const struct launch_ctx *b, pid_t init, struct err *e);
 
 must_check int net_loopback(struct launch_ctx *b, struct err *e);
 must_check int net_unused(struct launch_ctx *b, struct err *e);

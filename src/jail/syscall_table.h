@@ -362,5 +362,20 @@ static const struct argument_rule {
 		   { HIGH32(2), 0xffffffff, 0 }),
 	IF_NO_CORE("prlimit64", SECCOMP_REFUSED, ARG(1, RLIMIT_CORE)),
 	IF_NO_CORE("prlimit64", SECCOMP_ALLOWED, { 0 }),
+},
+/* Tier process: the processes of the host are in sight, and with the uid of the keeper only these conditions protect
+ * them: each call changes the calling thread or process, which is number 0. RLIMIT_CORE stays as it is. */
+process_rules[] = {
+	ALLOW_IF("setpriority", ARG(0, PRIO_PROCESS), ARG(1, 0)),
+	ALLOW_IF("sched_setaffinity", ARG(0, 0)),
+	ALLOW_IF("sched_setattr", ARG(0, 0)),
+	ALLOW_IF("sched_setparam", ARG(0, 0)),
+	ALLOW_IF("sched_setscheduler", ARG(0, 0)),
+	ALLOW_IF("ioprio_set", ARG(0, 1), ARG(1, 0)),
+	REFUSE_IF("setrlimit", ARG(0, RLIMIT_CORE)),
+	ALLOW_ELSE("setrlimit"),
+	ALLOW_IF("prlimit64", ARG(1, RLIMIT_CORE), ARG(2, 0), { HIGH32(2), 0xffffffff, 0 }), /* only reads */
+	REFUSE_IF("prlimit64", ARG(1, RLIMIT_CORE)),
+	ALLOW_IF("prlimit64", ARG(0, 0)),
 };
 /* clang-format on */

@@ -6,15 +6,18 @@
 #include "jail/feature.h"
 #include "jail/steps.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/securebits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int set_both(unsigned uid, unsigned gid, struct err *e)
@@ -146,9 +149,32 @@ int user_become_init(struct launch_ctx *b, struct err *e)
 	return verify_ids(JAIL_INIT_ID, JAIL_INIT_ID, e);
 }
 
+int user_become(uint32_t uid, struct err *e)
+{
+	return set_ids(uid, uid, e) < 0 ? -1 : verify_ids(uid, uid, e);
+}
+
+/* In a process with that id: the kernel then signals the processes of this id, all at once, and no others. */
+void user_kill_all(uint32_t uid)
+{
+	struct err e;
+	pid_t pid;
+
+	if (uid < JAIL_RANGE)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		if (user_become(uid, &e) == 0)
+			kill(-1, SIGKILL);
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 int user_become_user(struct err *e)
 {
-	return set_ids(JAIL_USER, JAIL_USER, e) < 0 ? -1 : verify_ids(JAIL_USER, JAIL_USER, e);
+	return user_become(JAIL_USER, e);
 }
 
 int user_new_keyring(struct launch_ctx *b, struct err *e)

@@ -24,6 +24,12 @@ must_check int user_own_namespace(struct err *e);
  * in a keeper without root, the box's user is the keeper's own id and there is no other. */
 must_check int user_write_maps(int proc, pid_t pid, uint32_t uid_base, struct err *e);
 
+/* Kills every process of this id, which is that of no process of the host. Needs root. */
+void user_kill_all(uint32_t uid);
+
+/* Becomes this id permanently, as user and as group: no other groups, read back. */
+must_check int user_become(uint32_t uid, struct err *e);
+
 /* Becomes the box's own user permanently: no groups, both ids, read back. In the box's user
  * namespace. */
 must_check int user_become_user(struct err *e);

@@ -67,7 +67,7 @@ static int offer_to_oom(const struct host_state *h, pid_t pid, struct err *e)
  * interpreter, which must be announced first, nor for a guest, which first receives RESUME. */
 static int start_waits(struct keeper_box *b, int to_init, struct err *e)
 {
-	if (!b->start || b->pool_class || b->meta.about.tier)
+	if (!b->start || b->pool_class || tier_has_guest(b->meta.about.tier))
 		return 0;
 	b->started = 1;
 	return keeper_box_start(b, to_init, e);
@@ -101,7 +101,8 @@ static int build_start_process(const struct host_state *h, struct keeper_box *b,
 	if (keeper_box_lift(&b->init, e) < 0 || keeper_box_lift(&b->death.fd, e) < 0 ||
 	    (b->mounts >= 0 && keeper_box_lift(&b->mounts, e) < 0))
 		return -1;
-	return offer_to_oom(h, out.pid, e);
+	/* Not the supervisor: it ends the processes of its box. */
+	return sp->supervisor < 0 ? offer_to_oom(h, out.pid, e) : 0;
 }
 
 /* Runs /bin/true in a box for the pool, so that pages of init, the loader and the first links of
@@ -331,7 +332,8 @@ static int build_engine(struct build *x, struct err *e)
 	if (t->outer_box(&x->h->tier_host, x->j->facts, about, &x->sp, &x->engine, e) < 0)
 		return err_in(e, "isolation tier %s", t->name);
 	x->sp.engine = &x->engine;
-	x->sp.init_exe = x->h->tier_host.mux_exe;
+	if (tier_has_guest(about->tier))
+		x->sp.init_exe = x->h->tier_host.mux_exe;
 	return 0;
 }
 
@@ -347,8 +349,8 @@ static int build_launch(struct build *x, struct err *e)
 {
 	struct spec *sp = &x->sp;
 
-	sp->want_mounts = !x->h->rootless && sp->disk < 0 && !sp->nvolumes && !sp->nlowers &&
-			  !sp->secrets && !sp->host_writable;
+	sp->want_mounts = !x->h->rootless && sp->supervisor < 0 && sp->disk < 0 && !sp->nvolumes &&
+			  !sp->nlowers && !sp->secrets && !sp->host_writable;
 	return build_start_process(x->h, x->b, sp, e);
 }
 
@@ -432,6 +434,7 @@ int build_box(const struct host_state *h, struct build_job *job, struct err *e)
 				   .disk_bytes = b->meta.about.limits.disk_bytes,
 				   .disk_files = b->meta.about.limits.disk_files,
 				   .disk = -1,
+				   .supervisor = -1,
 				   .cgroup = -1,
 				   .net = -1,
 				   .proc = h->proc,

@@ -175,18 +175,37 @@ static int host_start_tiers(struct host_state *h, const char *state_dir, struct 
 	return h->tier_service < 0 ? -1 : 0;
 }
 
+/* A host without namespaces: this keeper starts no containers, only boxes of the tier process, if the operator allows
+ * that. */
+static int host_without_namespaces(struct host_state *h, const char *feature, struct err *e)
+{
+	const char *why = h->probe.why_not[0]     ? h->probe.why_not
+			  : h->cgroups.why_not[0] ? h->cgroups.why_not
+						  : "not permitted";
+
+	if (!h->tier_host.process)
+		return err_set(
+			e, ERR_DENIED,
+			"this host offers no %s (%.100s); see: atoll doctor, or allow the weaker tier "
+			"process: isolation.process = true",
+			feature, why);
+	snprintf(h->tier_host.no_namespaces, sizeof(h->tier_host.no_namespaces),
+		 "this host offers no %s (atoll doctor names the setting)", feature);
+	return 0;
+}
+
 static int check_layers(struct host_state *h, struct err *e)
 {
 	h->layers = h->probe.layers | h->cgroups.layers;
 	if (!h->probe.merged_usr)
 		return err_set(e, ERR_DENIED,
 			       "/bin is not a link into /usr: boxes need a merged /usr");
-	for (unsigned i = 0; i < FEATURE_COUNT; i++)
-		if (jail_features[i].mandatory && !(h->layers & FEATURE_BIT(i)))
-			return err_set(e, ERR_DENIED,
-				       "this host offers no %s (%s); see: atoll doctor",
-				       jail_features[i].name,
-				       h->probe.why_not[0] ? h->probe.why_not : h->cgroups.why_not);
+	for (unsigned i = 0; i < FEATURE_COUNT && !h->tier_host.no_namespaces[0]; i++)
+		if (jail_features[i].mandatory && !(h->layers & FEATURE_BIT(i)) &&
+		    host_without_namespaces(h, jail_features[i].name, e) < 0)
+			return -1;
+	if (h->tier_host.no_namespaces[0])
+		h->layers &= ~tier_find(WIRE_TIER_PROCESS)->features_off;
 	return 0;
 }
 
@@ -222,27 +241,41 @@ static void cgroup_name(const char *run_dir, char *out, size_t size)
 		snprintf(out, size, "atoll-%08x", id_hash(run_dir));
 }
 
-int host_init(struct host_state *h, const char *run_dir, const char *state_dir, struct err *e)
+/* Without root, the keeper needs a user namespace for itself. */
+static int host_own_namespace(struct host_state *h, struct err *e)
+{
+	struct err why;
+
+	if (user_own_namespace(&why) == 0)
+		return 0;
+	snprintf(h->probe.why_not, sizeof(h->probe.why_not), "%.150s", why.msg);
+	return host_without_namespaces(h, jail_features[FEATURE_USERNS].name, e);
+}
+
+int host_init(struct host_state *h, const char *run_dir, const char *state_dir, int process,
+	      struct err *e)
 {
 	char name[24];
 
-	*h = (struct host_state){
-		.run = -1,
-		.records = -1,
-		.proc = -1,
-		.init_exe = -1,
-		.disks = -1,
-		.lock = -1,
-		.layer_store = -1,
-		.layers_dir = -1,
-		.roots_dir = -1,
-		.tier_service = -1,
-		.tier_host = { .dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1 }
-	};
+	*h = (struct host_state){ .run = -1,
+				  .records = -1,
+				  .proc = -1,
+				  .init_exe = -1,
+				  .disks = -1,
+				  .lock = -1,
+				  .layer_store = -1,
+				  .layers_dir = -1,
+				  .roots_dir = -1,
+				  .tier_service = -1,
+				  .tier_host = { .dir = -1,
+						 .init_exe = -1,
+						 .mux_exe = -1,
+						 .skeleton = -1,
+						 .process = process } };
 	h->rootless = geteuid() != 0;
 	host_harden(h->rootless);
 	h->open_most = open_most();
-	if (h->rootless && user_own_namespace(e) < 0)
+	if (h->rootless && host_own_namespace(h, e) < 0)
 		return -1;
 	if (open_run_dir(h, run_dir, e) < 0)
 		return -1;
@@ -271,9 +304,11 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 		return -1;
 	if (seccomp_compile(&h->filter, h->probe.core_piped ? SECCOMP_NO_CORE : 0, e) < 0 ||
 	    host_seal_images(&h->init_exe, &h->tier_host.mux_exe, e) < 0 ||
-	    host_start_tiers(h, state_dir, e) < 0 || build_keeper_root(h, run_dir, e) < 0)
+	    host_start_tiers(h, state_dir, e) < 0)
 		return -1;
-	if (!h->rootless)
+	if (!h->tier_host.no_namespaces[0] && build_keeper_root(h, run_dir, e) < 0)
+		return -1;
+	if (!h->rootless && !h->tier_host.no_namespaces[0])
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);
 	if (fchdir(h->run) < 0)
 		return err_sys(e, "enter the run folder");

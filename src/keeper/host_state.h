@@ -46,6 +46,7 @@ struct host_state {
 void host_use_reserve(const struct host_state *h, int on);
 /* The executables of init and of mux, as sealed memory files. */
 must_check int host_seal_images(int *out_init, int *out_mux, struct err *e);
-/* Ends in the keeper's own mount namespace. Both folders exist after it. */
+/* Ends in the keeper's own mount namespace; on a host without namespaces, and with `process`, in that of the host: then
+ * tier_host.no_namespaces is the reason, and only boxes of the tier process are started. Both folders exist after it. */
 must_check int host_init(struct host_state *h, const char *run_dir, const char *state_dir,
-			 struct err *e);
+			 int process, struct err *e);

@@ -345,7 +345,7 @@ static void keeper_drain(struct keeper *k)
 
 struct keeper_options {
 	unsigned idle_exit_s, pool, builders;
-	int ready_fd;
+	int ready_fd, process;
 	char run_dir[2048], state_dir[2048];
 };
 
@@ -365,6 +365,14 @@ static void keeper_default_state_dir(char *out, size_t size)
 		snprintf(out, size, "%s/.local/state/atoll", home);
 }
 
+/* The operator's setting isolation.process, as atolld passes it on. */
+static int keeper_allows_process(void)
+{
+	const char *set = getenv("ATOLL_KEEPER_PROCESS");
+
+	return set && !strcmp(set, "true");
+}
+
 static int keeper_parse(int argc, char **argv, struct keeper_options *o, struct err *e)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -377,6 +385,7 @@ static int keeper_parse(int argc, char **argv, struct keeper_options *o, struct 
 	if (run_dir_find(o->run_dir, sizeof(o->run_dir), e) < 0)
 		return -1;
 	keeper_default_state_dir(o->state_dir, sizeof(o->state_dir));
+	o->process = keeper_allows_process();
 	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		char *end;
@@ -410,7 +419,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 
 	if (geteuid() == 0 && uid_range_claim(&k->ranges, o->run_dir, e) < 0)
 		return -1;
-	if (host_init(&k->host, o->run_dir, o->state_dir, e) < 0 ||
+	if (host_init(&k->host, o->run_dir, o->state_dir, o->process, e) < 0 ||
 	    record_file_open(&k->records, k->host.run, k->host.boot, e) < 0 ||
 	    keeper_box_lift(&k->records.fd, e) < 0)
 		return -1;

@@ -36,6 +36,8 @@ void pool_set_depth(struct keeper *k, unsigned depth)
 	unsigned room = pool_room(k);
 
 	k->pool_depth = depth < room ? depth : room;
+	if (k->host.tier_host.no_namespaces[0])
+		k->pool_depth = 0; /* pools have containers */
 }
 
 struct wire_limits pool_common_limits(const struct keeper *k)

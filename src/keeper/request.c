@@ -68,7 +68,7 @@ static int hand_over(struct keeper *k, struct keeper_box *b, const struct wire_l
 	if (sent == 0 && n > 0)
 		sent = sock_send(b->init, &adopt, sizeof(adopt), NULL, 0, fds, (unsigned)n, e);
 	/* As in a new container box, a START before PERSIST does not claim the box for its client. */
-	if (sent == 0 && b->meta.about.tier) {
+	if (sent == 0 && tier_has_guest(b->meta.about.tier)) {
 		b->started = b->start != NULL;
 		sent = keeper_box_start(b, b->init, e);
 	}
@@ -106,7 +106,8 @@ static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uin
 
 /* Fills in limits that are not in the request. A small memory limit gives a small disk, which then
  * stays in memory. */
-static struct wire_limits request_resolve(const struct keeper *k, const struct wire_limits *want)
+static struct wire_limits request_resolve(const struct keeper *k, const struct wire_limits *want,
+					  unsigned tier)
 {
 	struct wire_limits l = *want, d = k->common;
 
@@ -114,6 +115,8 @@ static struct wire_limits request_resolve(const struct keeper *k, const struct w
 	l.cpu_milli = l.cpu_milli == (uint32_t)WIRE_DEFAULT ? d.cpu_milli : l.cpu_milli;
 	l.cpu_ms = l.cpu_ms == WIRE_DEFAULT ? d.cpu_ms : l.cpu_ms;
 	l.pids = l.pids == (uint32_t)WIRE_DEFAULT ? d.pids : l.pids;
+	if (tier == WIRE_TIER_PROCESS) /* has none: its folder is on a disk of the host */
+		d.disk_bytes = d.disk_files = 0;
 	l.disk_files = l.disk_files == WIRE_DEFAULT ? d.disk_files : l.disk_files;
 	if (l.disk_bytes == WIRE_DEFAULT)
 		l.disk_bytes = l.mem_bytes && l.mem_bytes / 2 < d.disk_bytes ? l.mem_bytes / 2
@@ -162,8 +165,16 @@ int request_limits_sane(const struct keeper *k, const struct wire_limits *l, str
 	return 0;
 }
 
-static int limits_sane(const struct keeper *k, const struct wire_limits *l, struct err *e)
+static int limits_sane(const struct keeper *k, const struct wire_limits *l, unsigned tier,
+		       struct err *e)
 {
+	if (tier == WIRE_TIER_PROCESS) {
+		if (l->disk_bytes || l->disk_files)
+			return err_set(
+				e, ERR_DENIED,
+				"a disk limit cannot be enforced in the isolation tier process");
+		return request_limits_sane(k, l, e);
+	}
 	if (request_limits_sane(k, l, e) < 0 ||
 	    in_range("disk limit", l->disk_bytes, DISK_MIN, DISK_MAX, e) < 0 ||
 	    in_range("limit of files", l->disk_files, FILES_MIN, 1ull << 32, e) < 0)
@@ -183,8 +194,8 @@ static int limits_sane(const struct keeper *k, const struct wire_limits *l, stru
 int request_pool_limits(const struct keeper *k, const struct wire_limits *want,
 			struct wire_limits *out, struct err *e)
 {
-	*out = request_resolve(k, want);
-	return limits_sane(k, out, e);
+	*out = request_resolve(k, want, WIRE_TIER_CONTAINER);
+	return limits_sane(k, out, WIRE_TIER_CONTAINER, e);
 }
 
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
@@ -276,9 +287,9 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_create *w = (const struct wire_create *)f;
-	struct wire_limits limits = request_resolve(k, &w->limits);
-	struct waiter who = { c->number, f->ref };
 	unsigned pool_class = 0, tier = wire_tier_of(f->flags);
+	struct wire_limits limits = request_resolve(k, &w->limits, tier);
+	struct waiter who = { c->number, f->ref };
 	int idle = !!(f->flags & WIRE_CREATE_IDLE), admitted;
 	struct along along;
 	struct keeper_box *b;
@@ -289,10 +300,10 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		request_refuse(k, c, f, ERR_NOT_FOUND, "no such template; there is: base");
 		return;
 	}
-	admitted = tier ? tier_admit(k, c, w, &limits, &e) : 0;
+	admitted = tier_admit(k, c, w, &limits, &e);
 	if (admitted > 0)
 		return;
-	if (admitted < 0 || limits_sane(k, &limits, &e) < 0 || volume_check(k, w, &e) < 0 ||
+	if (admitted < 0 || limits_sane(k, &limits, tier, &e) < 0 || volume_check(k, w, &e) < 0 ||
 	    layer_check(k, w, &e) < 0 || root_check(k, w, &e) < 0 ||
 	    came_along(c, w, &along, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
@@ -340,7 +351,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	struct keeper_box *b = j->make.box;
 	struct err e;
 
-	if (b->meta.about.tier && !j->err.kind && !j->make.guest_reported &&
+	if (tier_has_guest(b->meta.about.tier) && !j->err.kind && !j->make.guest_reported &&
 	    guest_wait_begin(k, j) == 0)
 		return;
 	e = j->err;
@@ -356,7 +367,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	request_awaits(b, j->make.flags);
 	if (j->make.pool_class && !e.kind)
 		warm_pool_worked(k, j);
-	if (!e.kind && (b->meta.about.tier || keeper_watch(k, &b->death, &e) == 0)) {
+	if (!e.kind &&
+	    (tier_has_guest(b->meta.about.tier) || keeper_watch(k, &b->death, &e) == 0)) {
 		b->meta.about.state = j->for_pool ? WIRE_BOX_POOLED : WIRE_BOX_MAKING;
 		/* The pid is written to disk before a client gets the box: here, or
 		 * in hand_over(). */

@@ -4,8 +4,11 @@
  * reports the end, the kernel releases mounts and network; the keeper reads the final counters,
  * removes cgroups, record and socket, frees the uid range, and only then sends GONE. A box that is
  * still busy (a process in uninterruptible sleep) keeps its range and its cgroups, and is tried
- * again. */
+ * again. Boxes of the tier process have no pid namespace: their supervisor (mux/supervise.h) ends their processes, and
+ * if it was killed itself, the keeper ends those of their uid. */
 #include "base/cleanup.h"
+#include "jail/launch.h"
+#include "jail/user.h"
 #include "keeper/mount_reaper.h"
 #include "keeper/netns_pool.h"
 #include "keeper/keeper_internal.h"
@@ -26,11 +29,13 @@
 
 void teardown_kill(struct keeper *k, struct keeper_box *b)
 {
+	/* The supervisor ends all processes of its box before it exits. */
+	int how = b->meta.about.tier == WIRE_TIER_PROCESS ? SIGTERM : SIGKILL;
 	struct err ignored;
 
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->death.fd >= 0)
-		syscall(SYS_pidfd_send_signal, b->death.fd, SIGKILL, NULL, 0);
+		syscall(SYS_pidfd_send_signal, b->death.fd, how, NULL, 0);
 	/* Thawed after the signal: init dies before it does anything else, and all others
 	 * with it. */
 	if (b->meta.about.frozen)
@@ -133,7 +138,11 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 	/* ECHILD: the box was adopted, and another process reaps it. */
 	if (b->death.fd >= 0)
 		waitid((idtype_t)P_PIDFD, (id_t)b->death.fd, &si, WEXITED | WNOHANG | __WALL);
-	if (b->meta.about.tier && si.si_code == CLD_EXITED)
+	/* Unless the supervisor has exited by itself, after its last child. */
+	if (b->meta.about.tier == WIRE_TIER_PROCESS && b->meta.about.uid_base &&
+	    si.si_code != CLD_EXITED)
+		user_kill_all(b->meta.about.uid_base + JAIL_USER);
+	if (tier_has_guest(b->meta.about.tier) && si.si_code == CLD_EXITED)
 		b->engine_status = (uint16_t)si.si_status;
 	if (packet_reason(b->engine_status))
 		fprintf(stderr, "atoll: keeper: box %s: %s\n", b->meta.about.id,

@@ -47,8 +47,9 @@ static int tier_pool_can_serve(const struct keeper *k, const struct wire_create 
 	const uint16_t own = WIRE_CREATE_COLD | WIRE_CREATE_IDLE | WIRE_CREATE_SECRETS |
 			     WIRE_CREATE_HOST_WRITABLE;
 
-	return k->pool_depth && !(w->head.flags & own) && !w->without && !w->zygote_without &&
-	       !w->nmounts && !w->nlayers && !w->root[0];
+	return k->pool_depth && tier_has_guest(wire_tier_of(w->head.flags)) &&
+	       !(w->head.flags & own) && !w->without && !w->zygote_without && !w->nmounts &&
+	       !w->nlayers && !w->root[0];
 }
 
 struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,

@@ -5,6 +5,7 @@
 #include "mux/guest.h"
 #include "mux/guest_vm.h"
 #include "mux/mux.h"
+#include "mux/supervise.h"
 
 _Noreturn void init_main(long *stack);
 
@@ -17,6 +18,8 @@ _Noreturn void init_main(long *stack)
 		guest_main(argc, argv);
 	if (argc >= 2 && !text_compare(argv[1], "vm"))
 		guest_vm_main();
+	if (argc == 4 && !text_compare(argv[1], "supervise"))
+		supervise_main(argv);
 	if (argc >= 3 && text_number(argv[1], 0xfffffffeu) >= 0)
 		mux_main(argc, argv);
 	sys_exit(70);

@@ -7,11 +7,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCAN_PROCESSES = 256, SCAN_ROLES = 5 };
+enum { SCAN_PROCESSES = 256, SCAN_ROLES = 6 };
 
 struct scan_status {
 	pid_t pid, parent, tracer;
@@ -26,7 +27,7 @@ struct scan_role {
 	const char *name;
 	unsigned most; /* 0: no such process is expected */
 };
-enum scan_role_id { ROLE_PROGRAM, ROLE_MUX, ROLE_SENTRY, ROLE_GOFER, ROLE_VMM };
+enum scan_role_id { ROLE_PROGRAM, ROLE_MUX, ROLE_SENTRY, ROLE_GOFER, ROLE_VMM, ROLE_SUPERVISOR };
 
 struct scan_count { /* of one role */
 	unsigned processes, threads, unread;
@@ -53,6 +54,10 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 		[ROLE_PROGRAM] = { "programs", 245 },
 		[ROLE_MUX] = { "mux", 245 },
 	};
+	static const struct scan_role process[SCAN_ROLES] = {
+		[ROLE_PROGRAM] = { "programs", 245 },
+		[ROLE_SUPERVISOR] = { "supervisor", UINT_MAX },
+	};
 	static const struct scan_role gvisor[SCAN_ROLES] = {
 		[ROLE_PROGRAM] = { "programs", 20 },
 		[ROLE_MUX] = { "mux", 65 },
@@ -71,6 +76,8 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 		return microvm;
 	case WIRE_TIER_PLAIN:
 		return plain;
+	case WIRE_TIER_PROCESS:
+		return process;
 	default:
 		return container;
 	}
@@ -158,7 +165,8 @@ static void scan_namespaces(struct scan *s, const struct scan_status *p)
 	}
 }
 
-static void scan_check(struct scan *s, const struct scan_status *p, const struct wire_box *box)
+static void scan_check(struct scan *s, const struct scan_status *p, enum scan_role_id role,
+		       const struct wire_box *box)
 {
 	unsigned long long all = p->cap_inh | p->cap_prm | p->cap_eff | p->cap_amb;
 
@@ -172,11 +180,14 @@ static void scan_check(struct scan *s, const struct scan_status *p, const struct
 	if (p->uid[0] == box->uid_base + JAIL_USER && !prove_has_guest_kernel(s->r) &&
 	    (all || p->cap_bnd))
 		scan_bad(s, BAD_CAPS, p, "capabilities %llx, bounding set %llx", all, p->cap_bnd);
+	scan_namespaces(s, p);
+	/* It has the uid of its programs and no capability, and only waits for them: nothing of a client reaches it. */
+	if (role == ROLE_SUPERVISOR)
+		return;
 	if (p->no_new_privs != 1)
 		scan_bad(s, BAD_PRIVS, p, "no_new_privs is %d", p->no_new_privs);
 	if (p->seccomp != 2)
 		scan_bad(s, BAD_FILTER, p, "seccomp mode is %d", p->seccomp);
-	scan_namespaces(s, p);
 }
 
 /* ---- filters ---- */
@@ -221,6 +232,8 @@ static enum scan_role_id scan_role_of(const struct prove_run *r, const struct sc
 
 	if (r->want->tier == WIRE_TIER_CONTAINER)
 		return ROLE_PROGRAM;
+	if (r->want->tier == WIRE_TIER_PROCESS)
+		return p->pid == box->init_pid ? ROLE_SUPERVISOR : ROLE_PROGRAM;
 	if (p->pid == box->init_pid || !strcmp(p->name, "mux") || !strcmp(p->name, "atoll-mux"))
 		return ROLE_MUX;
 	scan_command(p->pid, command, sizeof(command));
@@ -254,8 +267,9 @@ static void scan_process(struct scan *s, const struct scan_status *p, const stru
 		snprintf(path, sizeof(path), "%s/%.20s", dir, entry->d_name);
 		if (scan_read_status(&t, path) < 0)
 			continue;
-		scan_check(s, &t, box);
-		scan_thread(s, c, atoi(entry->d_name), t.tracer);
+		scan_check(s, &t, role, box);
+		if (role != ROLE_SUPERVISOR)
+			scan_thread(s, c, atoi(entry->d_name), t.tracer);
 	}
 	if (d)
 		closedir(d);
@@ -332,7 +346,7 @@ static void scan_note_kinds(struct scan *s)
 
 static void scan_note_role(struct scan *s, const struct scan_role *role, const struct scan_count *c)
 {
-	if (!c->processes)
+	if (!c->threads)
 		return;
 	if (c->unread == c->threads) {
 		prove_note(s->r, PROVE_SKIPPED, "system calls", role->name, "",

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define PROVE_PROGRAM "atoll-probe"
@@ -35,6 +36,22 @@ static int prove_box_put(struct prove_box *x, struct err *e)
 			       0755, e);
 	files_close(&f);
 	return done;
+}
+
+/* Tier process: its processes are in the namespace of the host, below its supervisor. */
+static int prove_box_find_process(const struct prove_box *x, struct err *e)
+{
+	const struct wire_box *about = &x->handle.about;
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", about->init_pid);
+	if (stat(path, &st) < 0 || !about->uid_base)
+		return err_set(
+			e, ERR_SYS,
+			"box %s: process %d is not its first process, or the keeper has no root",
+			about->id, about->init_pid);
+	return 0;
 }
 
 /* Its first process as this process sees it; a keeper in another pid namespace has other numbers. */
@@ -80,7 +97,9 @@ int prove_box_create(struct prove_run *r, struct prove_box *x, const struct wire
 		return err_set(e, ERR_SYS, "the keeper made a box of tier %u instead of %u",
 			       x->handle.about.tier, r->want->tier);
 	/* Whatever ends this process ends the box. */
-	if (boxh_kill_on_close(&x->handle, e) < 0 || prove_box_find(x, e) < 0)
+	if (boxh_kill_on_close(&x->handle, e) < 0 ||
+	    (r->want->tier == WIRE_TIER_PROCESS ? prove_box_find_process(x, e)
+						: prove_box_find(x, e)) < 0)
 		return -1;
 	return prove_box_put(x, e);
 }

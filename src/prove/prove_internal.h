@@ -12,7 +12,8 @@ enum {
 	PROVE_OUTPUT = 512 << 10 /* of one program; more ends the proof */
 };
 
-enum prove_verdict { PROVE_PASSED, PROVE_FAILS, PROVE_SKIPPED };
+/* ABSENT: does not hold, and the tier does not promise it. */
+enum prove_verdict { PROVE_PASSED, PROVE_FAILS, PROVE_SKIPPED, PROVE_ABSENT };
 
 /* A box of the proof and the program that runs in it. */
 struct prove_box {
@@ -56,7 +57,10 @@ struct prove_run {
 /* 1: programs of the tier run on a kernel of their own, which answers their system calls. */
 int prove_has_guest_kernel(const struct prove_run *r);
 
-/* Adds a row. */
+/* 1: the tier promises what this row examines. All but `process` promise everything. */
+int prove_is_promised(unsigned tier, const char *probe, const char *way);
+
+/* Adds a row. A failure of what the tier does not promise is absent. */
 void prove_note(struct prove_run *r, enum prove_verdict v, const char *probe, const char *way,
 		const char *attempt, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 

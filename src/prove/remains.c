@@ -1,6 +1,7 @@
 /* remains.c - what is left on the host after the boxes of a proof were ended: nothing is expected. */
 #include "base/cleanup.h"
 #include "base/run_dir.h"
+#include "jail/launch.h"
 #include "prove/prove_internal.h"
 
 #include <dirent.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { REMAINS_TRIES = 500, REMAINS_PAUSE_US = 10000, REMAINS_DEPTH = 5 };
 
@@ -48,6 +50,39 @@ static int remains_processes(struct remains *m)
 					 entry->d_name);
 				found = 1;
 			}
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static int remains_owns(const struct remains *m, unsigned uid)
+{
+	for (unsigned i = 0; i < REMAINS_BOXES; i++) {
+		unsigned base = m->boxes[i]->handle.about.uid_base;
+
+		if (base && uid >= base && uid - base < JAIL_RANGE)
+			return 1;
+	}
+	return 0;
+}
+
+/* Tier process: by the owner. Its processes are in no namespace of their own, its folder is in /tmp. */
+static int remains_owned(struct remains *m, const char *folder, const char *what)
+{
+	DIR *d = opendir(folder);
+	struct dirent *entry;
+	int found = 0;
+
+	while (d && !found && (entry = readdir(d))) {
+		struct stat st;
+
+		if (entry->d_name[0] == '.' ||
+		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		found = remains_owns(m, st.st_uid);
+		if (found)
+			snprintf(m->found, sizeof(m->found), "%s %.40s", what, entry->d_name);
 	}
 	if (d)
 		closedir(d);
@@ -148,7 +183,8 @@ static int remains_any(struct prove_run *r, struct remains *m, unsigned kind)
 
 	switch (kind) {
 	case 0:
-		return remains_processes(m);
+		return r->want->tier == WIRE_TIER_PROCESS ? remains_owned(m, "/proc", "process")
+							  : remains_processes(m);
 	case 1:
 		return remains_mounts(m, r->info.pid);
 	case 2:
@@ -156,7 +192,8 @@ static int remains_any(struct prove_run *r, struct remains *m, unsigned kind)
 	case 3:
 		return remains_sockets(m);
 	case 4:
-		return run_dir_find(run, sizeof(run), &e) == 0 && remains_folders(m, run, 3);
+		return (run_dir_find(run, sizeof(run), &e) == 0 && remains_folders(m, run, 3)) ||
+		       (r->want->tier == WIRE_TIER_PROCESS && remains_owned(m, "/tmp", "/tmp:"));
 	default:
 		return remains_records(r, m);
 	}
@@ -164,10 +201,8 @@ static int remains_any(struct prove_run *r, struct remains *m, unsigned kind)
 
 void prove_judge_remains(struct prove_run *r)
 {
-	static const char *const kinds[] = {
-		"processes",           "mounts", "cgroups", "sockets", "files in the run folder",
-		"records and user ids"
-	};
+	static const char *const kinds[] = { "processes", "mounts", "cgroups",
+					     "sockets",   "files",  "records and user ids" };
 	struct remains m = { .boxes = { &r->a, &r->b, &r->bomb } };
 
 	for (unsigned kind = 0; kind < ARRAY_LEN(kinds); kind++) {

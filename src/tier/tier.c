@@ -3,6 +3,8 @@
 #include "tier/gvisor.h"
 #include "base/cleanup.h"
 #include "tier/plain.h"
+#include "tier/process.h"
+#include "jail/feature.h"
 #include "tier/qemu.h"
 #include "wire/frame.h"
 
@@ -35,6 +37,23 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.outer_box = plain_outer_box,
 	},
 #endif
+	[WIRE_TIER_PROCESS] = {
+		.name = "process",
+		.rank = 0,
+		.unsupported = NEED(TERMINAL) | NEED(ROOT_USER) | NEED(LAYERS) | NEED(ROOT) | NEED(VOLUME) |
+			       NEED(VOLUME_WRITABLE) | NEED(SECRETS) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) |
+			       NEED(UPPER) | NEED(CAPTURE) | NEED(LIMIT) | NEED(FREEZE) |
+			       NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.features_off = ~(FEATURE_BIT(FEATURE_MEM) | FEATURE_BIT(FEATURE_TASKS) |
+				  FEATURE_BIT(FEATURE_CPU) | FEATURE_BIT(FEATURE_CAPS) |
+				  FEATURE_BIT(FEATURE_NNP) | FEATURE_BIT(FEATURE_SECCOMP) |
+				  FEATURE_BIT(FEATURE_LANDLOCK)),
+		.mem_extra_bytes = 1 << 20,
+		.pids_times = 1,
+		.pids_extra = 1, /* the supervisor */
+		.probe = process_probe,
+		.outer_box = process_outer_box,
+	},
 	[WIRE_TIER_GVISOR] = {
 		.name = "gvisor",
 		.rank = 3,
@@ -104,6 +123,11 @@ const char *tier_name(unsigned tier)
 	return wire_tier_name(tier);
 }
 
+int tier_has_guest(unsigned tier)
+{
+	return tier != WIRE_TIER_CONTAINER && tier != WIRE_TIER_PROCESS;
+}
+
 unsigned tier_number(const struct tier *t)
 {
 	return (unsigned)(t - tier_table);
@@ -128,7 +152,11 @@ void tier_facts_init(unsigned tier, const struct tier_host *h, struct wire_tier_
 	out->mem_min_bytes = t->mem_min_bytes;
 	out->features = h->features & ~t->features_off;
 	out->state = t->probe ? WIRE_TIER_UNAVAILABLE : WIRE_TIER_OFFERED;
-	if (t->probe)
+	/* Every other tier is built on a container. */
+	if (h->no_namespaces[0] && tier != WIRE_TIER_PROCESS) {
+		out->state = WIRE_TIER_UNAVAILABLE;
+		snprintf(out->reason, sizeof(out->reason), "%s", h->no_namespaces);
+	} else if (t->probe)
 		snprintf(out->reason, sizeof(out->reason), "not examined yet; repeat the request");
 }
 
@@ -138,7 +166,7 @@ void tier_probe(unsigned tier, const struct tier_host *h, struct wire_tier_facts
 	struct err e = { 0 };
 
 	tier_facts_init(tier, h, out);
-	if (!t || !t->probe)
+	if (!t || !t->probe || (h->no_namespaces[0] && tier != WIRE_TIER_PROCESS))
 		return;
 	out->reason[0] = 0;
 	if (t->probe(h, out, &e) == 0)

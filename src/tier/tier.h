@@ -18,7 +18,9 @@ struct tier_host {
 	int mux_exe;        /* sealed image of mux and guest stub; -1 outside the keeper */
 	int skeleton;       /* for prepare(): folder with the root of a box without /usr; else -1 */
 	int rootless;       /* the keeper has no root */
-	uint64_t features;  /* bits of enum jail_feature that a container box gets on this host */
+	int process;        /* the operator allows the tier process */
+	char no_namespaces[120]; /* why the keeper starts no containers; "": it does */
+	uint64_t features; /* bits of enum jail_feature that a container box gets on this host */
 };
 
 struct tier {
@@ -54,6 +56,8 @@ const struct tier *tier_find(unsigned tier);
 const struct tier *tier_named(const char *name);
 const char *tier_name(unsigned tier); /* "?" if it is unknown: a record of a newer keeper */
 unsigned tier_number(const struct tier *t);
+/* mux and a guest stub are between the keeper and init; else the keeper starts init itself. */
+int tier_has_guest(unsigned tier);
 const char *tier_need_name(unsigned need); /* enum wire_need: "layers" */
 
 /* What is known without a probe: numbers of the table; state: offered if there is no probe. */

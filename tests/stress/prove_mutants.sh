@@ -5,7 +5,7 @@
 #	closed              there is no box or no program: another step needs this one
 #	holds               the proof passes: another step prevents the same, or the step is no boundary (a comment says which)
 #
-# Rows of engines have no effect on a container. `make prove-mutants`; it takes minutes.
+# Rows of engines and of the tier process (process_mutants.sh) have no effect on a container. `make prove-mutants`; it takes minutes.
 . "$(dirname "$0")/../system/lib.sh"
 if [ ! -x "${ATOLL_TEST_BIN-}" ]; then
 	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
@@ -51,6 +51,15 @@ table() {
 		own cgroups          | failed limits: memory bomb
 		own descriptors      | closed
 		private mounts       | holds     # the mount namespace of the keeper is private already
+		process capabilities | holds
+		process capability bounds | holds
+		process children     | holds
+		process folder       | holds
+		process identity     | holds
+		process landlock     | holds
+		process session      | holds
+		process supervisor   | holds
+		process system calls | holds
 		processes            | closed
 		programs             | holds     # the files belong to root
 		QEMU capabilities    | holds
