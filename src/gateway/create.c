@@ -173,13 +173,6 @@ static const char *create_source(const struct gateway_call *x, const char **out_
 	return snapshot ? snapshot : volume;
 }
 
-static int create_is_plain(const char *text)
-{
-	return text[strspn(text,
-			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] ==
-	       0;
-}
-
 static void create_choose(struct gateway_call *x)
 {
 	const char *collection, *source = create_source(x, &collection),
@@ -188,9 +181,9 @@ static void create_choose(struct gateway_call *x)
 
 	if (node >= 0)
 		create_at(x, (unsigned)node);
-	else if (source && create_is_plain(source))
+	else if (source && target_is_plain_name(source))
 		find_begin(x, collection, source, create_source_found);
-	else if (name && create_is_plain(name))
+	else if (name && target_is_plain_name(name))
 		find_begin(x,
 			   strcmp(x->call->req->path, "/v1/volumes") == 0 ? "/v1/volumes"
 									  : "/v1/boxes",
@@ -245,7 +238,7 @@ static void create_from_body_arrived(struct http_req *r)
 	node = box ? target_node_of(box, strlen(box)) : -1;
 	if (node >= 0)
 		forward_begin(x, (unsigned)node);
-	else if (box && create_is_plain(box))
+	else if (box && target_is_plain_name(box))
 		find_begin(x, "/v1/boxes", box, create_box_found);
 	else
 		create_place(x); /* an invalid request: any node says why */

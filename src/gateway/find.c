@@ -11,9 +11,8 @@ static const char *find_target(void *user, unsigned node)
 	return ((struct gateway_call *)user)->path;
 }
 
-static void find_done(struct fanout *f)
+int find_oldest(const struct fanout *f)
 {
-	struct gateway_call *x = f->user;
 	const char *oldest = NULL;
 	int node = -1;
 
@@ -27,6 +26,14 @@ static void find_done(struct fanout *f)
 			oldest = at;
 		}
 	}
+	return node;
+}
+
+static void find_done(struct fanout *f)
+{
+	struct gateway_call *x = f->user;
+	int node = find_oldest(f);
+
 	find_end(x);
 	x->found(x, node);
 }

@@ -3,6 +3,7 @@
 #include "api/quota.h"
 #include "e2b/e2b.h"
 #include "gateway/gateway_call.h"
+#include "gateway/socket.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,9 @@ static void gateway_go(struct gateway_call *x)
 		break;
 	case TARGET_LIST:
 		list_begin(x);
+		break;
+	case TARGET_SOCKET:
+		gateway_socket_open(x);
 		break;
 	case TARGET_ABSENT:
 	case TARGET_LOCAL:

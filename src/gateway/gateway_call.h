@@ -52,6 +52,8 @@ void forward_fail_unreachable(struct gateway_call *x, const char *why);
 void find_begin(struct gateway_call *x, const char *collection, const char *object,
 		void (*found)(struct gateway_call *x, int node));
 void find_end(struct gateway_call *x);
+int find_oldest(
+	const struct fanout *f); /* the node whose answer is the oldest object; -1: none has it */
 
 void create_begin(struct gateway_call *x, int is_stream); /* create.c */
 void create_end(struct gateway_call *x);

@@ -191,6 +191,10 @@ static void list_answer(struct gateway_call *x)
 		if (l->v[i].next[0])
 			buf_printf(&next, "%s%u:%s", next.len ? "," : "", l->v[i].node,
 				   l->v[i].next);
+	for (unsigned i = 0; more && i < l->ngiven;
+	     i++) /* their lists had ended before this page */
+		if (strcmp(l->given[i].after, LIST_END) == 0)
+			buf_printf(&next, "%s%u:" LIST_END, next.len ? "," : "", l->given[i].node);
 	x->gateway->figures.lists++;
 	x->gateway->figures.lists_incomplete += json_array_size(missing) > 0;
 	if (x->target.shape == TARGET_PAGE) {

@@ -37,6 +37,7 @@ static const struct target_row {
 	{ "POST", "/v1/volumes", TARGET_CREATE, 0 },
 	{ "GET", "/v1/volumes", TARGET_LIST, TARGET_PAGE },
 	{ NULL, "/v1/volumes/{id}/**", TARGET_NODE, 0 },
+	{ "GET", "/v1/socket", TARGET_SOCKET, 0 },
 	{ "GET", "/v1/languages", TARGET_ANY, 0 },
 	{ "GET", "/v1/tiers", TARGET_ANY, 0 },
 	{ "GET", "/v1/tools", TARGET_ANY, 0 },
@@ -83,6 +84,15 @@ int target_node_of(const char *text, size_t n)
 	for (unsigned i = 0; i < 3; i++)
 		number = number * 32 + (int)(strchr(digits, text[i]) - digits);
 	return number;
+}
+
+int target_is_plain_name(const char *text)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return *text && strlen(text) < TARGET_TEXT && text[strspn(text, plain)] == 0 &&
+	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
 /* ---- by a box in Host or a header ---- */

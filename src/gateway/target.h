@@ -11,6 +11,7 @@ enum target_kind {
 	TARGET_STREAM, /* the same, but the body is a stream: no second attempt */
 	TARGET_BODY,   /* the node of the box that the JSON body names */
 	TARGET_ANY,    /* any node: all have the same answer */
+	TARGET_SOCKET, /* socket.h */
 	TARGET_LIST,   /* all nodes; the answers are merged */
 	TARGET_ABSENT, /* not served by gateways yet */
 };
@@ -36,3 +37,5 @@ struct target {
 void target_find(struct target *out, const struct http_req *r, int is_preview_host);
 /* The number in an id of 15 letters; -1: not such an id. */
 int target_node_of(const char *text, size_t n);
+/* 1: it can be a part of a path as it is. */
+int target_is_plain_name(const char *text);
