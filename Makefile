@@ -112,6 +112,9 @@ deb: ## build the Debian package of HEAD into build-deb (needs root the first ti
 check-deb: ## install, upgrade, remove and purge that package in a fresh Debian root (needs root, debootstrap; SUITE=bookworm or trixie)
 	@scripts/check-deb $(SUITE)
 
+check-image: ## build the container image of that package with buildah and run it with runc (needs root, debootstrap, runc)
+	@scripts/check-image
+
 dist: ## reproducible tarballs, SBOM and checksums of HEAD into build-dist (needs npm)
 	@scripts/dist
 
@@ -127,4 +130,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos soak install uninstall deb check-deb dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
