@@ -10,7 +10,7 @@ struct answer {
 	void *user;
 	char **texts;
 	unsigned ntexts;
-	struct coordinator_gateway *dead;
+	struct view_gateway *dead;
 };
 
 void answer_init(struct answer *a, const struct coordinator_request *q, coordinator_done *done,

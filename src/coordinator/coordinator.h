@@ -11,6 +11,7 @@
  * still be carried out later. Requests can be repeated: each one is idempotent. */
 #pragma once
 #include "base/err.h"
+#include "cluster/view.h"
 #include <stdint.h>
 
 struct loop;
@@ -65,20 +66,6 @@ struct coordinator_key {
 	const char *template; /* of a session; "" */
 };
 
-struct coordinator_gateway { /* in a view; in `dead`: dead as long as it has these renewals */
-	int number;
-	int64_t renewals, incarnation;
-};
-struct coordinator_tunnel { /* that is up */
-	int node, gateway;
-	int64_t serial;
-};
-struct coordinator_node {
-	int number;
-	int64_t epoch;
-	int64_t forgotten; /* names that were claimed with this epoch or an older one are free */
-	int lost;
-};
 struct coordinator_name {
 	struct coordinator_key key;
 	int node;
@@ -95,7 +82,7 @@ struct coordinator_request { /* plain data, borrowed for the call */
 	int gateway, node, from;
 	int64_t incarnation, serial, epoch, from_epoch;
 	int up;
-	const struct coordinator_gateway *dead;
+	const struct view_gateway *dead; /* as long as they have these renewals */
 	unsigned ndead;
 	struct coordinator_key key;
 	const char *box, *new_box;
@@ -109,9 +96,9 @@ struct coordinator_answer { /* valid during done() */
 	int number;
 	int64_t epoch, incarnation;
 	/* clang-format off */
-	struct coordinator_gateway *gateways;      unsigned ngateways;
-	struct coordinator_tunnel *tunnels;        unsigned ntunnels;
-	struct coordinator_node *nodes;            unsigned nnodes;
+	struct view_gateway *gateways;      unsigned ngateways;
+	struct view_tunnel *tunnels;        unsigned ntunnels;
+	struct view_node *nodes;            unsigned nnodes;
 	struct coordinator_name *names;            unsigned nnames;
 	struct coordinator_superseded *superseded; unsigned nsuperseded;
 	/* clang-format on */

@@ -320,8 +320,7 @@ static enum etcd_next etcd_set_tunnel(struct etcd_ask *x, struct etcd_txn *t)
 
 static int etcd_by_number(const void *a, const void *b)
 {
-	return ((const struct coordinator_gateway *)a)->number -
-	       ((const struct coordinator_gateway *)b)->number;
+	return ((const struct view_gateway *)a)->number - ((const struct view_gateway *)b)->number;
 }
 
 /* No tunnel of the node, except at dead gateways: the ranges between theirs are empty. */

@@ -27,9 +27,9 @@ static struct got { /* of the last answer */
 	enum err_kind kind;
 	char why[240];
 	struct coordinator_answer a; /* its vectors are gone, except these: */
-	struct coordinator_gateway gateways[64];
-	struct coordinator_tunnel tunnels[64];
-	struct coordinator_node nodes[64];
+	struct view_gateway gateways[64];
+	struct view_tunnel tunnels[64];
+	struct view_node nodes[64];
 	struct {
 		int node;
 		char box[64];
@@ -118,13 +118,13 @@ static int64_t epoch_of(int node)
 	return -1;
 }
 
-static struct coordinator_gateway as_seen(int i)
+static struct view_gateway as_seen(int i)
 {
 	ASK(.op = COORDINATOR_RENEW, .gateway = gateways[!i], .incarnation = incarnations[!i]);
 	for (unsigned k = 0; k < got.a.ngateways; k++)
 		if (got.gateways[k].number == gateways[i])
 			return got.gateways[k];
-	return (struct coordinator_gateway){ 0 };
+	return (struct view_gateway){ 0 };
 }
 
 static int is_up(int node, int gateway)
@@ -213,7 +213,7 @@ TEST(a_machine_gets_one_number_and_a_name_belongs_to_one_key)
 
 TEST(the_last_process_that_registers_a_gateway_renews_it)
 {
-	struct coordinator_gateway seen;
+	struct view_gateway seen;
 	int64_t incarnation;
 
 	REFUSED(ERR_NOT_FOUND, .op = COORDINATOR_REGISTER, .gateway = 32000);
@@ -263,7 +263,7 @@ TEST(a_delayed_tunnel_down_does_not_undo_a_later_up)
 
 TEST(a_node_is_lost_once_and_only_without_a_tunnel_at_a_gateway_that_is_not_dead)
 {
-	struct coordinator_gateway dead = as_seen(1);
+	struct view_gateway dead = as_seen(1);
 	int64_t epoch = epoch_of(nodes[0]);
 
 	CHECK(is_up(nodes[0], gateways[0]));
@@ -295,7 +295,7 @@ TEST(a_node_is_lost_once_and_only_without_a_tunnel_at_a_gateway_that_is_not_dead
 TEST(a_dead_gateway_between_others_hides_no_tunnel_of_theirs)
 {
 	/* Number and renewals of gateways[0] do not belong to the tunnel of gateways[1]. */
-	struct coordinator_gateway dead[2] = { { 1, 1, 1 }, { 0 } };
+	struct view_gateway dead[2] = { { 1, 1, 1 }, { 0 } };
 	int64_t epoch;
 
 	dead[1] = as_seen(0);
@@ -504,7 +504,7 @@ TEST(a_removed_node_is_refused_and_its_names_are_free)
 
 TEST(invalid_requests_are_refused_on_the_loop)
 {
-	static struct coordinator_gateway many[1000];
+	static struct view_gateway many[1000];
 	char text[400];
 
 	memset(text, 'x', sizeof(text));
