@@ -26,6 +26,9 @@ struct cluster_peer {
 	unsigned number;
 };
 
+/* A small file that may be a key, of at most 16 KiB. ERR_NOT_FOUND: it does not exist. */
+must_check int cluster_read_file(const char *folder, const char *name, struct buf *out,
+				 struct err *e);
 /* Reads the files of the folder; before the process is confined. On -1 the identity is empty. */
 must_check int cluster_identity_load(struct cluster_identity *id, const char *folder,
 				     struct err *e);

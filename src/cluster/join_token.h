@@ -13,6 +13,7 @@ enum {
 	JOIN_TOKEN_TEXT = 4 + 2 * JOIN_TOKEN_SECRET + 1 + 2 * CLUSTER_FINGERPRINT, /* without NUL */
 	JOIN_TOKEN_HASH = 32,
 	JOIN_TOKEN_USES_MAX = 10000,
+	JOIN_TOKEN_TTL_MAX_MS = 2147483647, /* 24 days */
 };
 
 struct join_token {

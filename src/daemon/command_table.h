@@ -11,7 +11,7 @@
 	CLIENT(prune) CLIENT(pause) CLIENT(resume) CLIENT(snapshot) CLIENT(volume) CLIENT(secret) CLIENT(net) CLIENT(packages) DAEMON(template) \
 	CLIENT(cp) CLIENT(cat) CLIENT(put) CLIENT(diff) \
 	CLIENT(logs) CLIENT(top) CLIENT(stats) CLIENT(usage) CLIENT(runs) DAEMON(receipt) CLIENT(events) CLIENT(webhook) CLIENT(alerts) \
-	DAEMON(key) DAEMON(serve) DAEMON(stop) DAEMON(upgrade) DAEMON(backup) DAEMON(restore) DAEMON(support_bundle) DAEMON(doctor) DAEMON(prove) DAEMON(tier) DAEMON(config) \
+	DAEMON(key) DAEMON(serve) DAEMON(stop) DAEMON(upgrade) DAEMON(backup) DAEMON(restore) DAEMON(support_bundle) DAEMON(doctor) DAEMON(prove) DAEMON(tier) DAEMON(config) DAEMON(cluster) DAEMON(node) \
 	CLIENT(api) CLIENT(ui) CLIENT(mcp) CLIENT(model) \
 	DAEMON(policy) DAEMON(bench) DAEMON(cert) CLIENT(lang) DAEMON(completion) CLIENT(version) DAEMON(help)
 /* clang-format on */

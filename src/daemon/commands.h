@@ -2,8 +2,10 @@
 #pragma once
 #include "cli/args.h"
 
+extern const struct command command_cluster;
 extern const struct command command_config;
 extern const struct command command_doctor;
+extern const struct command command_node;
 extern const struct command command_policy;
 extern const struct command command_prove;
 extern const struct command command_serve;

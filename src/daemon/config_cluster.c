@@ -11,19 +11,16 @@
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
 
-enum { NAME_MAX_LEN = 63, LABEL_MAX_LEN = 63 };
+enum { LABEL_MAX_LEN = 63 };
 
 int config_check_cluster_name(const char *text, struct err *e)
 {
-	size_t n = strlen(text);
-
-	if (n && n <= NAME_MAX_LEN && strspn(text, LETTERS DIGITS "-.") == n &&
-	    strchr(LETTERS DIGITS, *text))
+	if (cluster_name_is_valid(text))
 		return 0;
 	return err_set(e, ERR_INVALID,
 		       "'%.70s' is not the name of a machine: 1 to %d of a-z, 0-9, '-' and '.'; "
 		       "write it like node-7",
-		       text, NAME_MAX_LEN);
+		       text, CLUSTER_NAME_MAX);
 }
 
 int config_check_cluster_listen(const char *text, struct err *e)

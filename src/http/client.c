@@ -49,7 +49,8 @@ int http_client_new(const char *base, const struct http_client_options *o,
 		c->options.body_max = BODY_MAX;
 	if (client_conn_url_parse(base, &c->url, e) < 0)
 		return -1;
-	if (c->url.kind == CLIENT_CONN_TLS && tls_client(c->options.ca_file, &c->tls, e) < 0)
+	if (c->url.kind == CLIENT_CONN_TLS && !c->options.tls &&
+	    tls_client(c->options.ca_file, &c->tls, e) < 0)
 		return -1;
 	*out_client = steal(&c);
 	return 0;
@@ -259,7 +260,8 @@ static int client_ask(struct http_client *c, const struct http_call *call, struc
 
 static int open_client_conn(struct http_client *c, struct err *e)
 {
-	if (client_conn_open(&c->client_conn, &c->url, c->tls, c->options.connect_ms, e) < 0)
+	if (client_conn_open(&c->client_conn, &c->url, c->options.tls ? c->options.tls : c->tls,
+			     c->options.connect_ms, e) < 0)
 		return -1;
 	if (c->options.stall_ms)
 		c->client_conn.stall_ms = (int)c->options.stall_ms;

@@ -12,11 +12,12 @@
 
 struct http_client;
 
-struct http_client_options { /* 0, NULL: the default in parentheses */
-	const char *ca_file; /* for https (the machine's own list) */
-	uint32_t connect_ms; /* per address (10 s) */
-	uint32_t stall_ms;   /* longest time without a byte from or to the peer (no limit) */
-	uint32_t body_max;   /* of an answer that is collected (64 MiB) */
+struct http_client_options {    /* 0, NULL: the default in parentheses */
+	const char *ca_file;    /* for https (the machine's own list) */
+	struct ssl_ctx_st *tls; /* the same as a context, which is borrowed (made from ca_file) */
+	uint32_t connect_ms;    /* per address (10 s) */
+	uint32_t stall_ms;      /* longest time without a byte from or to the peer (no limit) */
+	uint32_t body_max;      /* of an answer that is collected (64 MiB) */
 };
 
 struct http_answer {

@@ -1,23 +1,29 @@
 #!/bin/sh
-# cluster.sh - roles of machines in a cluster: a gateway without keeper and without privileges.
+# cluster.sh - roles of machines in a cluster: a gateway without keeper and without privileges, its certificate authority,
+# join tokens. PostgreSQL is a private one.
 . "$(dirname "$0")/lib.sh"
+. "$here/engines.lib"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
-chmod 711 "$work"
-export ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_LISTEN=127.0.0.1:0 ATOLL_CLUSTER_LISTEN=127.0.0.1:0
 # A test is a subshell; one that fails leaves its gateway to this.
 leave() {
 	gateway=$(cat "$work/gateway" 2>/dev/null)
 	[ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && soon gateway_left; }
+	engines_stop
 	finish
 }
 gateway_left() { ! kill -0 "$gateway"; }
 trap leave EXIT
+postgres_start
+export ATOLL_LISTEN=127.0.0.1:0 ATOLL_CLUSTER_LISTEN=127.0.0.1:0 ATOLL_CLUSTER_DATABASE="$database"
+export ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_STATE="$work/state"
 
 # A user of the machine without any right.
 user='setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all'
+sql() { psql -qAt -h "$work/pg" -U atoll postgres -c "$1"; }
+
 # start_gateway COMMAND...: in the folder of the test; sets url.
 start_gateway() {
-	"$@" "$ATOLL" serve --state "$PWD/state" >serve.out 2>serve.log &
+	"$@" "$ATOLL" serve >serve.out 2>serve.log &
 	gateway=$!
 	echo $gateway >"$work/gateway"
 	soon gateway_serves
@@ -31,16 +37,103 @@ stop_gateway() {
 	rm "$work/gateway"
 }
 
+errors_of_a_machine_that_is_not_a_gateway_name_the_command() {
+	atoll node token
+	is "$status" 3
+	has "$err" 'atoll cluster init'
+	atoll cluster status
+	is "$status" 3
+	has "$err" 'atoll cluster init'
+	ATOLL_CLUSTER_DATABASE= atoll cluster status
+	is "$status" 1
+	ATOLL_CLUSTER_DATABASE="host=$PWD user=atoll" atoll cluster init
+	is "$status" 1
+	has "$err" 'database: connect'
+	[ ! -e "$work/secrets" ] || fail "a CA without a database"
+}
+
+init_makes_a_gateway_and_can_be_repeated() {
+	atoll cluster init --name gw1
+	is "$status $out" "0 1" "$err"
+	has "$err" 'cluster.role = "gateway"'
+	cp "$work/secrets/ca.key" before
+	atoll cluster init --name gw1 --json
+	is "$(json out 'd["number"]')" 1
+	cmp before "$work/secrets/ca.key"
+	is "$(stat -c %a "$work/secrets" "$work/secrets/ca.key" "$work/state/cluster" "$work/state/cluster/own.key" | xargs)" '700 600 700 600'
+	is "$(openssl x509 -in "$work/state/cluster/own.crt" -noout -subject)" 'subject=CN = gateway=1'
+	openssl verify -CAfile "$work/secrets/ca.crt" "$work/state/cluster/own.crt" >verified
+	is "$(ls "$work/state/cluster" | xargs)" 'ca.crt number own.crt own.key'
+	atoll cluster check
+	is "$status" 0 "$out"
+	atoll cluster status --json
+	is "$(json out '[(m["role"], m["number"], m["name"]) for m in d["machines"]]')" "[('gateway', 1, 'gw1')]"
+}
+
+another_machine_needs_the_secrets_of_the_cluster() {
+	export ATOLL_STATE="$PWD/state"
+	ATOLL_CLUSTER_SECRETS="$PWD/none" atoll cluster init --name gw2
+	is "$status" 1
+	has "$err" 'copy that folder from another gateway'
+	[ ! -e none ] || fail "a second CA was made"
+	atoll cluster init --name gw1 # another key
+	is "$status" 1
+	has "$err" 'the name gw1 belongs to another machine'
+	atoll cluster init --name gw2
+	is "$status $out" "0 2" "$err"
+	# A CA of another cluster.
+	mkdir -m 700 other
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=other -days 9 -keyout other/ca.key -out other/ca.crt 2>openssl.log
+	ATOLL_CLUSTER_SECRETS="$PWD/other" atoll cluster init --name gw3
+	is "$status" 1
+	has "$err" 'the database belongs to the cluster with the CA'
+	chmod 755 other
+	ATOLL_CLUSTER_SECRETS="$PWD/other" atoll cluster check
+	is "$status" 1
+	has "$out" 'chmod 700'
+}
+
+the_database_has_only_the_hash_of_a_token() {
+	atoll node token --uses 2 --ttl 30m --json
+	is "$status" 0 "$err"
+	token=$(json out 'd["token"]')
+	secret=$(echo "$token" | cut -d _ -f 2)
+	hash=$(/usr/bin/python3 -c 'import hashlib, sys; print(hashlib.sha256(bytes.fromhex(sys.argv[1])).hexdigest())' "$secret")
+	is "$(sql "select uses, role, expires > now() + interval '29 min', expires < now() + interval '31 min' from atoll.joins where hash = '\\x$hash'")" '2|node|t|t'
+	is "$(echo "$token" | cut -d _ -f 3)" "$(openssl x509 -in "$work/secrets/ca.crt" -outform der | sha256sum | cut -d ' ' -f 1)"
+	PGOPTIONS= pg_dump -h "$work/pg" -U atoll postgres >dump
+	lacks "$(cat dump)" "$secret"
+	lacks "$(cat dump)" "$(sed -n 2p "$work/secrets/ca.key")"
+	for wrong in '--uses 0' '--uses 10001' '--ttl 0s' '--ttl 90d'; do
+		atoll node token $wrong
+		[ "$status" != 0 ] || fail "$wrong was accepted"
+	done
+}
+
+join_checks_address_and_token_before_it_connects() {
+	export ATOLL_STATE="$PWD/state"
+	atoll node join http://127.0.0.1:1 "atj_$(printf %032d 0)_$(printf %064d 0)"
+	is "$status" 1
+	has "$err" 'write it like https://gateway.example.org:7071'
+	atoll node join https://127.0.0.1:1 atj_secret
+	is "$status" 1
+	has "$err" 'atoll node token'
+	lacks "$err" atj_secret
+	atoll node join https://127.0.0.1:1
+	is "$status" 2
+}
+
 a_gateway_serves_without_keeper_and_without_privileges() {
 	$user test -x "$ATOLL" || skip "other users cannot execute $ATOLL"
-	chown 65534:65534 .
-	export ATOLL_RUN="$PWD/run" HOME="$PWD" ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_DATABASE='host=/nowhere user=atoll'
+	export ATOLL_STATE="$PWD/state" ATOLL_CLUSTER_SECRETS="$PWD/secrets"
+	cp -r "$work/state" "$work/secrets" .
+	chown -R 65534:65534 .
+	export ATOLL_RUN="$PWD/run" HOME="$PWD" ATOLL_CLUSTER_ROLE=gateway
 	start_gateway $user
-	key=$($user "$ATOLL" key new tests --state "$PWD/state" --quiet)
+	key=$($user "$ATOLL" key new tests --quiet)
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/boxes")" 200
 	is "$(jq -c .items body)" '[]'
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{}' "$url/v1/boxes")" 503
-	has "$(cat body)" "this machine is a gateway (cluster.role)"
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{"language": "bash", "code": "true"}' "$url/v1/run")" 503
 	is "$(pgrep -cP "$gateway" -x atoll-server)" 1
 	[ ! -e run/keeper.sock ] || fail "a keeper was started"

@@ -3,7 +3,7 @@
 set -u
 page=$(dirname "$0")/../../man/atoll.1
 commands='run batch pipeline schedule agent exec shell repl attach ps kill wait new ls show rename set env link db port open forward rm prune pause resume snapshot volume secret net
-	packages template cp cat put diff logs top stats usage runs receipt events webhook alerts key serve stop upgrade backup restore support-bundle doctor prove tier config api ui mcp model policy
+	packages template cp cat put diff logs top stats usage runs receipt events webhook alerts key serve stop upgrade backup restore support-bundle doctor prove tier config cluster node api ui mcp model policy
 	bench cert lang completion version help'
 commands=$(echo $commands) # one line
 n=0
