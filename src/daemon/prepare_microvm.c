@@ -45,10 +45,23 @@ static int microvm_prepare(const struct tier_host *h, int quiet, struct err *e)
 	return 0;
 }
 
+static void microvm_remove(int *folder, const char *path)
+{
+	struct err ignored;
+
+	if (*folder < 0)
+		return;
+	own_close_fd(folder);
+	if (prepare_remove(path, &ignored) < 0)
+		fprintf(stderr, "atoll: %s\n", ignored.msg);
+}
+
 static int microvm_run(const struct state_dir *dir, const struct prepare_how *how, struct err *e)
 {
-	struct tier_host h = { .dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1 };
-	char skeleton[600];
+	struct tier_host h = {
+		.dir = -1, .init_exe = -1, .mux_exe = -1, .skeleton = -1, .image_skeleton = -1
+	};
+	char skeleton[600], image[600];
 	int done;
 
 	if (geteuid() != 0)
@@ -59,22 +72,22 @@ static int microvm_run(const struct state_dir *dir, const struct prepare_how *ho
 	    (int)sizeof(h.dir_path))
 		return err_set(e, ERR_LIMIT, "the name of the state folder is too long");
 	snprintf(skeleton, sizeof(skeleton), "%s/skeleton.new", h.dir_path);
+	snprintf(image, sizeof(image), "%s/image.new", h.dir_path);
 	umask(0); /* the modes of the skeleton are those of a box */
 	h.dir = microvm_open_folder(h.dir_path, e);
 	done = h.dir < 0 || prepare_remove(skeleton, e) < 0 ||
 			       (h.skeleton = microvm_open_folder(skeleton, e)) < 0 ||
 			       fchmod(h.skeleton, 0755) < 0 ||
 			       template_base(h.skeleton, 0, e) < 0 ||
+			       prepare_remove(image, e) < 0 ||
+			       (h.image_skeleton = microvm_open_folder(image, e)) < 0 ||
+			       fchmod(h.image_skeleton, 0755) < 0 ||
+			       template_image(h.image_skeleton, 0, e) < 0 ||
 			       host_seal_images(&h.init_exe, &h.mux_exe, e) < 0
 		       ? -1
 		       : microvm_prepare(&h, how->quiet, e);
-	if (h.skeleton >= 0) {
-		struct err ignored;
-
-		close(h.skeleton);
-		if (prepare_remove(skeleton, &ignored) < 0)
-			fprintf(stderr, "atoll: %s\n", ignored.msg);
-	}
+	microvm_remove(&h.skeleton, skeleton);
+	microvm_remove(&h.image_skeleton, image);
 	own_close_fd(&h.dir);
 	own_close_fd(&h.init_exe);
 	own_close_fd(&h.mux_exe);

@@ -19,6 +19,7 @@ struct spec;
 #define JAIL_HOME "/home/user"
 enum { JAIL_FOLDER = sizeof(JAIL_HOME) };
 
+#define JAIL_IMAGES 5  /* disks with layers of a virtual machine */
 #define JAIL_LOWERS 68 /* four layers of packages, 64 of a root */
 
 /* Folders of the host that boxes see: "usr", read-only unless host_writable, and "var/lib/dpkg", only with it. */
@@ -70,6 +71,10 @@ struct spec {
 	int secrets;        /* a tmpfs for files with secrets: /run/secrets */
 	struct jail_lower lowers[JAIL_LOWERS]; /* the first on top */
 	unsigned nlowers;
+	int images[JAIL_IMAGES]; /* for an engine with a kernel of its own: layers as erofs images,
+				  * the first on top; never mounted on the host */
+	unsigned nimages;
+	int images_are_root; /* they are its whole root */
 	int image;          /* the lowers are its whole root: only a small skeleton lies above
 			     * them, and the host's /usr is not in it */
 	int host_writable;  /* the folders of the host can be changed, in the box's own layer; not

@@ -235,11 +235,31 @@ static int build_has_folder(int layer, const char *path)
 	return fd >= 0;
 }
 
+static int build_image(struct build *x, const char *name, struct err *e)
+{
+	struct spec *sp = &x->sp;
+
+	if (sp->nimages == JAIL_IMAGES)
+		return err_set(
+			e, ERR_LIMIT,
+			"a box of the isolation tier %s has at most %d layers: merge those of "
+			"the root",
+			tier_name(x->b->meta.about.tier), JAIL_IMAGES);
+	if (layer_store_image(x->h->layer_store, name, sp->uid_base, &sp->images[sp->nimages], e) <
+	    0)
+		return -1;
+	sp->nimages++;
+	return 0;
+}
+
 /* The launch has to know which layers have files for folders that are separate mounts. */
 static int build_layer(struct build *x, const char *name, struct err *e)
 {
+	const struct tier *t = tier_find(x->b->meta.about.tier);
 	struct jail_lower *l = &x->sp.lowers[x->sp.nlowers];
 
+	if (t && t->images)
+		return build_image(x, name, e);
 	if (layer_store_mount(x->h->layer_store, name, &l->mount, e) < 0)
 		return -1;
 	x->sp.nlowers++;
@@ -258,7 +278,10 @@ static int build_layers(struct build *x, struct err *e)
 			return -1;
 	if (!r)
 		return 0;
-	x->sp.image = !r->base;
+	if (tier_find(x->b->meta.about.tier) && tier_find(x->b->meta.about.tier)->images)
+		x->sp.images_are_root = !r->base;
+	else
+		x->sp.image = !r->base;
 	root_merged_name(r->id, merged);
 	if (r->merged)
 		return build_layer(x, merged, e);
@@ -270,6 +293,8 @@ static int build_layers(struct build *x, struct err *e)
 
 static void build_close_layers(struct build *x)
 {
+	while (x->sp.nimages > 0)
+		close(x->sp.images[--x->sp.nimages]);
 	while (x->sp.nlowers > 0)
 		close(x->sp.lowers[--x->sp.nlowers].mount);
 }

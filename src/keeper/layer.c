@@ -7,6 +7,7 @@
 #include "jail/launch.h"
 #include "jail/feature.h"
 #include "keeper/keeper_internal.h"
+#include "keeper/layer_erofs.h"
 #include "keeper/layer_store.h"
 #include "wire/sock.h"
 
@@ -235,6 +236,7 @@ int layer_order_removal(struct keeper *k, struct client *c, const struct frame *
 	if (renameat(k->host.layers_dir, name, k->host.layers_dir, o.id) < 0)
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "there is no layer %.12s", name)
 				       : err_sys(e, "layer %.12s", name);
+	layer_erofs_remove(k->host.layers_dir, name);
 	return layer_order(k, c, f, &o, -1, WIRE_DONE, e);
 }
 

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
+#include "keeper/layer_erofs.h"
 #include "keeper/layer_image.h"
 #include "keeper/layer_merge.h"
 #include "keeper/layer_upper.h"
@@ -343,9 +344,11 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 				  int conn)
 {
 	struct layer_store_reply a = { 0 };
-	int done = -1;
+	int done = -1, file = -1;
 
-	if (o->what == LAYER_STORE_MAKE)
+	if (o->what == LAYER_STORE_IMAGE)
+		done = file = layer_erofs_open(layers, o->id, o->uid, &a.err);
+	else if (o->what == LAYER_STORE_MAKE)
 		done = store_make(layers, o, conn, &a.sum, &a.err);
 	else if (o->what == LAYER_STORE_UPPER)
 		done = store_upper(layers, o, conn, &a.sum, &a.err);
@@ -361,9 +364,9 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 		done = store_export(layers, o, conn, &a);
 	else
 		done = layer_tree_remove(layers, o->id, &a.err);
-	if (done == 0)
+	if (done >= 0)
 		a.err.kind = ERR_NONE;
-	(void)!send_with(answer_to, &a, sizeof(a), NULL, 0);
+	(void)!send_with(answer_to, &a, sizeof(a), &file, file >= 0);
 	_exit(0);
 }
 
@@ -413,6 +416,8 @@ static void store_sweep(int layers, int roots)
 	while (d && (de = readdir(d)) != NULL) {
 		auto_fd int one = -1;
 
+		if (strncmp(de->d_name, LAYER_EROFS_PREFIX, strlen(LAYER_EROFS_PREFIX)) == 0)
+			layer_erofs_sweep(layers, de->d_name);
 		if (!store_is_left_over(de->d_name, &known))
 			continue;
 		one = openat(layers, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -528,15 +533,28 @@ int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, s
 	return 0;
 }
 
+static int store_ask_file(int process, const struct layer_store_request *o, int *out, struct err *e)
+{
+	struct layer_store_reply a;
+	auto_fd int sock = layer_store_ask(process, o, -1, e);
+
+	if (sock < 0 || layer_store_reply(sock, &a, out, e) < 0)
+		return -1;
+	return *out < 0 ? err_set(e, ERR_SYS, "layer %.12s: no descriptor came", o->id) : 0;
+}
+
 int layer_store_mount(int process, const char *id, int *out_mount, struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_MOUNT };
-	struct layer_store_reply a;
-	auto_fd int sock = -1;
 
 	snprintf(o.id, sizeof(o.id), "%s", id);
-	sock = layer_store_ask(process, &o, -1, e);
-	if (sock < 0 || layer_store_reply(sock, &a, out_mount, e) < 0)
-		return -1;
-	return *out_mount < 0 ? err_set(e, ERR_SYS, "layer %.12s: no mount came", id) : 0;
+	return store_ask_file(process, &o, out_mount, e);
+}
+
+int layer_store_image(int process, const char *id, uint32_t uid_base, int *out_file, struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_IMAGE, .uid = uid_base };
+
+	snprintf(o.id, sizeof(o.id), "%s", id);
+	return store_ask_file(process, &o, out_file, e);
 }

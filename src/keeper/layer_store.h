@@ -28,9 +28,11 @@ struct layer_store_request {
 		LAYER_STORE_ROOT,
 		LAYER_STORE_ROOT_CHECK,
 		LAYER_STORE_UNPACK,
-		LAYER_STORE_EXPORT
+		LAYER_STORE_EXPORT,
+		LAYER_STORE_IMAGE
 	} what;
-	uint32_t uid; /* MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
+	uint32_t
+		uid; /* IMAGE: of the box that needs it; MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
 		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */
@@ -53,10 +55,13 @@ must_check int layer_store_start(const char *state_dir, int roots, int *out_dir,
  * the socket for the answer. */
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
 			       struct err *e);
-/* Waits for the answer. *out_mount: the mount of a MOUNT. */
+/* Waits for the answer. *out_mount: the mount of a MOUNT, the file of an IMAGE. */
 must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount,
 				 struct err *e);
 
 /* A detached mount, read-only, nosuid, nodev, with the owners on the disk: the caller maps
  * the ids. */
 must_check int layer_store_mount(int process, const char *id, int *out_mount, struct err *e);
+/* The layer as an erofs image (layer_erofs.h), which is made if it does not exist. */
+must_check int layer_store_image(int process, const char *id, uint32_t uid_base, int *out_file,
+				 struct err *e);

@@ -3,7 +3,9 @@
  *   /mux /init       this program, and init
  *   /modules/NN.ko   in the order of loading
  *   /skeleton        the root of a box without /usr
+ *   /image           what lies above the root of an image
  *   /disk /box       the writable layer; the root of the box: skeleton, writable layer above it, /usr
+ *   /host /layers    the image of /usr, and the layers of the box
  *
  * Everything up to VM_READY is the same for all boxes, and is part of a template. The limits of the
  * box arrive on the second port, the channel is the first. A failure ends the virtual machine; its
@@ -160,20 +162,120 @@ static void vm_make_dev(void)
 		 NULL);
 }
 
-static void vm_make_root(void)
+static void vm_make_disk(void)
 {
 	vm_mount("disk", "/disk", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=2m");
 	vm_need("upper", sys_mkdirat(AT_FDCWD, "/disk/upper", 0755));
 	vm_need("work", sys_mkdirat(AT_FDCWD, "/disk/work", 0700));
 	vm_need("shm", sys_mkdirat(AT_FDCWD, "/disk/shm", 01777));
 	vm_need("shm", sys_fchmodat(AT_FDCWD, "/disk/shm", 01777));
-	vm_mount("overlay", "/box", "overlay", MS_NOSUID | MS_NODEV,
-		 "lowerdir=/skeleton,upperdir=/disk/upper,workdir=/disk/work");
 	vm_wait_for("/dev/vda");
-	vm_mount("/dev/vda", "/box/usr", "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV, "");
+	vm_mount("/dev/vda", "/host", "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV, "");
+	vm_mount("cgroup", "/sys", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
+}
+
+static void vm_mount_root(const char *lowers)
+{
+	static char options[256];
+	struct text t = { .to = options, .room = sizeof(options) };
+
+	text_add(
+		&t,
+		"index=off,metacopy=off,userxattr,upperdir=/disk/upper,workdir=/disk/work,lowerdir=");
+	text_add(&t, lowers);
+	vm_mount("overlay", "/box", "overlay", MS_NOSUID | MS_NODEV, options);
+}
+
+static void vm_mount_kernel_folders(void)
+{
 	vm_make_dev();
 	vm_mount("proc", "/box/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
-	vm_mount("cgroup", "/sys", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
+}
+
+/* ---- layers ---- */
+
+static char *vm_layer_path(unsigned i, const char *below)
+{
+	static char path[40];
+	struct text t = { .to = path, .room = sizeof(path) };
+
+	text_add(&t, "/layers/");
+	text_add_number(&t, i);
+	text_add(&t, below);
+	return path;
+}
+
+static void vm_mount_layer(unsigned i)
+{
+	char disk[] = "/dev/vdb";
+
+	disk[7] = (char)('b' + i);
+	vm_wait_for(disk);
+	vm_need("layer", sys_mkdirat(AT_FDCWD, vm_layer_path(i, ""), 0755));
+	vm_mount(disk, vm_layer_path(i, ""), "erofs", MS_RDONLY | MS_NOSUID | MS_NODEV, "");
+}
+
+/* As mnt.c does for container boxes: layers with files for /usr are mounted over that of the host. */
+static void vm_mount_usr(unsigned layers)
+{
+	static char options[256];
+	struct text t = { .to = options, .room = sizeof(options) };
+	unsigned i, n = 0;
+	struct stat st;
+
+	text_add(&t, "userxattr,lowerdir=");
+	for (i = 0; i < layers; i++) {
+		if (sys_fstatat(AT_FDCWD, vm_layer_path(i, "/usr"), &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    (st.st_mode & S_IFMT) != S_IFDIR)
+			continue;
+		text_add(&t, vm_layer_path(i, "/usr"));
+		text_add(&t, ":");
+		n++;
+	}
+	text_add(&t, "/host");
+	if (n)
+		vm_mount("usr", "/box/usr", "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options);
+	else
+		vm_mount("/host", "/box/usr", NULL, MS_BIND, NULL);
+}
+
+/* In place of the root that the template has. */
+static void vm_make_layered_root(const struct vm_start *m)
+{
+	static char lowers[128];
+	struct text t = { .to = lowers, .room = sizeof(lowers) };
+	int whole = !!(m->flags & VM_WHOLE_ROOT);
+	unsigned i;
+
+	vm_need("root", SYS(umount2, "/box", 2 /* MNT_DETACH */));
+	if (whole)
+		text_add(&t, "/image:");
+	for (i = 0; i < m->layers; i++) {
+		vm_mount_layer(i);
+		text_add(&t, vm_layer_path(i, ""));
+		text_add(&t, i + 1 < m->layers || !whole ? ":" : "");
+	}
+	if (!whole)
+		text_add(&t, "/skeleton");
+	vm_mount_root(lowers);
+	if (!whole)
+		vm_mount_usr(m->layers);
+	vm_mount_kernel_folders();
+}
+
+static void vm_make_secrets(void)
+{
+	long err = sys_mkdirat(AT_FDCWD, "/box/run/secrets", 0755);
+
+	struct stat st;
+
+	if (err != -EEXIST)
+		vm_need("secrets", err);
+	vm_need("secrets", sys_fstatat(AT_FDCWD, "/box/run/secrets", &st, AT_SYMLINK_NOFOLLOW));
+	if ((st.st_mode & S_IFMT) != S_IFDIR)
+		vm_fail("secrets", -ENOTDIR);
+	vm_mount("secrets", "/box/run/secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		 "size=4m,nr_inodes=256,mode=0755,uid=1000,gid=1000");
 }
 
 /* ---- limits ---- */
@@ -242,7 +344,7 @@ static void vm_receive_start(struct vm_start *m)
 		if (n == 0)
 			vm_sleep_ms(1); /* no process has opened it outside */
 	}
-	if (m->magic != VM_START_MAGIC || !m->mem_bytes || !m->disk_bytes)
+	if (m->magic != VM_START_MAGIC || !m->mem_bytes || !m->disk_bytes || m->layers > VM_LAYERS)
 		vm_fail("limits of the box", -EINVAL);
 }
 
@@ -291,7 +393,10 @@ _Noreturn void guest_vm_main(void)
 	vm_load_modules();
 	ready_port = vm_open_port('2');
 	channel_port = vm_open_port('1');
-	vm_make_root();
+	vm_make_disk();
+	vm_mount_root("/skeleton");
+	vm_mount_usr(0);
+	vm_mount_kernel_folders();
 	upper = sys_openat(AT_FDCWD, "/disk/upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	vm_need("upper", upper);
 	boot = sys_openat(AT_FDCWD, "/disk/boot_id", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -316,6 +421,10 @@ _Noreturn void guest_vm_main(void)
 	sys_close(ready_port);
 	ready_port = -1;
 	vm_limit(&start);
+	if (start.layers)
+		vm_make_layered_root(&start);
+	if (start.flags & VM_SECRETS)
+		vm_make_secrets();
 	how.counts = vm_open_counts();
 	how.has_counts = 1;
 	how.root = start.root ? root : no_root;

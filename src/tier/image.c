@@ -45,11 +45,12 @@ static int image_add_program(struct cpio *c, const char *name, int fd, struct er
 	return cpio_add(c, name, S_IFREG | 0755, 0, bytes.p, bytes.len, e);
 }
 
-static int image_fill(struct cpio *c, int mux_exe, int init_exe, int skeleton,
-		      const struct kernel_modules *m, struct err *e)
+static int image_fill(struct cpio *c, const struct tier_host *h, const struct kernel_modules *m,
+		      struct err *e)
 {
 	/* "." is the root of the guest: its mode decides whether uid 1000 may enter it. */
-	static const char *const dirs[] = { ".", "dev", "proc", "sys", "modules", "disk", "box" };
+	static const char *const dirs[] = { ".",    "dev", "proc", "sys",   "modules",
+					    "disk", "box", "host", "layers" };
 	char name[32];
 
 	for (unsigned i = 0; i < ARRAY_LEN(dirs); i++)
@@ -61,18 +62,19 @@ static int image_fill(struct cpio *c, int mux_exe, int init_exe, int skeleton,
 		    0)
 			return -1;
 	}
-	if (image_add_program(c, "mux", mux_exe, e) < 0 ||
-	    image_add_program(c, "init", init_exe, e) < 0)
+	if (image_add_program(c, "mux", h->mux_exe, e) < 0 ||
+	    image_add_program(c, "init", h->init_exe, e) < 0 ||
+	    cpio_add_tree(c, "skeleton", h->skeleton, e) < 0)
 		return -1;
-	return cpio_add_tree(c, "skeleton", skeleton, e);
+	return cpio_add_tree(c, "image", h->image_skeleton, e);
 }
 
-int image_initramfs(int mux_exe, int init_exe, int skeleton, const struct kernel_modules *m,
-		    struct buf *out, struct err *e)
+int image_initramfs(const struct tier_host *h, const struct kernel_modules *m, struct buf *out,
+		    struct err *e)
 {
 	struct cpio c = { 0 };
 
-	if (image_fill(&c, mux_exe, init_exe, skeleton, m, e) < 0) {
+	if (image_fill(&c, h, m, e) < 0) {
 		cpio_fini(&c);
 		return err_in(e, "first root of guests");
 	}

@@ -5,11 +5,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "tier/kernel_image.h"
+#include "tier/tier.h"
 #include <stdint.h>
 
-/* /mux (mux and guest stub), /init, /modules/00.ko ..., /skeleton (root of a box without /usr). */
-must_check int image_initramfs(int mux_exe, int init_exe, int skeleton,
-			       const struct kernel_modules *m, struct buf *out, struct err *e);
+/* /mux (mux and guest stub), /init, /modules/00.ko ..., /skeleton (root of a box without /usr), /image (what
+ * lies above the root of an image). */
+must_check int image_initramfs(const struct tier_host *h, const struct kernel_modules *m,
+			       struct buf *out, struct err *e);
 
 /* Packs folder `tree` into an erofs image, by mkfs.erofs in a process without privileges: what only
  * root can read is left out. fd: an empty file, which belongs to root again afterwards. */

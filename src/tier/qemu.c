@@ -16,7 +16,7 @@
 #define STR_(x) #x
 #define STR(x) STR_(x)
 #define INSTALL "install it with: apt install " QEMU_PACKAGE
-#define FD_STATE 15 /* QEMU_FD_STATE, in texts */
+#define FD_STATE 20 /* QEMU_FD_STATE, in texts */
 
 _Static_assert(FD_STATE == QEMU_FD_STATE && QEMU_FD_END - JAIL_ENGINE_FD <= JAIL_ENGINE_FDS,
 	       "descriptors of the engine");
@@ -92,6 +92,18 @@ static void qemu_memory(struct qemu_builder *b, unsigned mib, enum qemu_start ho
 			  how == QEMU_TEMPLATE ? "on" : "off");
 }
 
+/* Read-only, by descriptor: set 1 is /usr, the others are layers. */
+static void qemu_disk(struct qemu_builder *b, unsigned set, int fd)
+{
+	qemu_arg(b, "-add-fd");
+	qemu_argf(b, "fd=%d,set=%u", fd, set);
+	qemu_arg(b, "-blockdev");
+	qemu_argf(b, "driver=file,filename=/dev/fdset/%u,node-name=disk%u,read-only=on,aio=threads",
+		  set, set);
+	qemu_arg(b, "-device");
+	qemu_argf(b, "virtio-blk-pci,drive=disk%u", set);
+}
+
 void qemu_command(const char *engine, const char *platform, unsigned vcpus, unsigned mib,
 		  enum qemu_start how, struct qemu_command *out)
 {
@@ -105,20 +117,11 @@ void qemu_command(const char *engine, const char *platform, unsigned vcpus, unsi
 	};
 	/* Ports: 1 is the channel, 2 carries VM_READY and struct vm_start. */
 	static const char *const devices[] = {
-		"-device",
-		"virtio-serial-pci,max_ports=4",
-		"-chardev",
-		"socket,id=channel,fd=0",
-		"-device",
-		"virtserialport,chardev=channel,name=atoll,nr=1",
-		"-device",
-		"virtserialport,chardev=ready,name=ready,nr=2",
-		"-blockdev",
-		"driver=file,filename=/dev/fdset/1,node-name=usr,read-only=on,aio=threads",
-		"-device",
-		"virtio-blk-pci,drive=usr",
-		"-mon",
-		"chardev=qmp,mode=control",
+		"-device",  "virtio-serial-pci,max_ports=4",
+		"-chardev", "socket,id=channel,fd=0",
+		"-device",  "virtserialport,chardev=channel,name=atoll,nr=1",
+		"-device",  "virtserialport,chardev=ready,name=ready,nr=2",
+		"-mon",     "chardev=qmp,mode=control",
 	};
 	static const char *const sandbox[] = {
 		"-sandbox",
@@ -145,8 +148,8 @@ void qemu_command(const char *engine, const char *platform, unsigned vcpus, unsi
 		qemu_argf(&b, "/proc/self/fd/%d", QEMU_FD_INITRD);
 	}
 	qemu_args(&b, boot, ARRAY_LEN(boot));
-	qemu_arg(&b, "-add-fd");
-	qemu_argf(&b, "fd=%d,set=1", QEMU_FD_USR);
+	for (unsigned i = 0; i <= VM_LAYERS; i++)
+		qemu_disk(&b, i + 1, i ? QEMU_FD_LAYER + (int)i - 1 : QEMU_FD_USR);
 	qemu_arg(&b, "-chardev");
 	qemu_argf(&b, "socket,id=ready,fd=%d", QEMU_FD_READY);
 	qemu_arg(&b, "-chardev");
@@ -277,7 +280,8 @@ static int qemu_check_files(int dir, const struct vm_manifest *m, struct err *e)
 	char name[24];
 
 	if (qemu_check_hash(dir, "kernel", m->kernel, e) < 0 ||
-	    qemu_check_hash(dir, "initrd", m->initrd, e) < 0 || qemu_check_usr(dir, m, e) < 0)
+	    qemu_check_hash(dir, "initrd", m->initrd, e) < 0 || qemu_check_usr(dir, m, e) < 0 ||
+	    qemu_check_size(dir, "blank", VM_LAYER_BYTES, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < m->nclasses; i++) {
 		snprintf(name, sizeof(name), "ram-%u", m->classes[i].mib);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "tier/tier.h"
 #include "tier/vm_manifest.h"
+#include "wire/vm_start.h"
 
 #if defined(__x86_64__)
 #define QEMU_PATH "/usr/bin/qemu-system-x86_64"
@@ -26,7 +27,8 @@ enum qemu_fd {
 	QEMU_FD_READY,
 	QEMU_FD_READY_PEER,
 	QEMU_FD_USR,
-	QEMU_FD_KERNEL,
+	QEMU_FD_LAYER, /* the first of VM_LAYERS */
+	QEMU_FD_KERNEL = QEMU_FD_LAYER + VM_LAYERS,
 	QEMU_FD_INITRD, /* with a template: its memory */
 	QEMU_FD_STATE,  /* with a template: the state of its devices */
 	QEMU_FD_END,
@@ -40,7 +42,7 @@ enum qemu_start {
 
 struct qemu_command {
 	const char *argv[JAIL_ENGINE_ARGS];
-	char text[1024]; /* of the arguments that are not constant */
+	char text[2048]; /* of the arguments that are not constant */
 };
 
 /* The command line depends on these four values only, never on a request. */

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+_Static_assert(JAIL_IMAGES == (int)VM_LAYERS, "every image of a launch has a disk");
+
 enum {
 	COPY_BLOCK = 1 << 20,
 	KERNEL_CLONE = 64 << 10, /* bytes of the kernel that QEMU wants to see for a clone */
@@ -163,6 +165,22 @@ static int qemu_give_filled(struct qemu_launch *l, struct jail_engine *out, int 
 	return 0;
 }
 
+/* Disks that are not used have the size of the others and no contents. */
+static int qemu_give_layers(const struct tier_host *h, struct qemu_launch *l,
+			    struct jail_engine *out, const struct spec *sp, struct err *e)
+{
+	auto_fd int blank = openat(h->dir, "microvm/blank", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (blank < 0)
+		return err_sys(e, "open the empty disk");
+	for (unsigned i = 0; i < VM_LAYERS; i++)
+		if (qemu_give(l, out, QEMU_FD_LAYER + (int)i,
+			      fcntl(i < sp->nimages ? sp->images[i] : blank, F_DUPFD_CLOEXEC, 0)) <
+		    0)
+			return err_sys(e, "disks of the engine");
+	return 0;
+}
+
 /* QEMU reads it from its start to its end: every clone has a file position of its own. */
 static int qemu_give_state(struct qemu_launch *l, struct jail_engine *out, int dir,
 			   const struct vm_class *c, struct err *e)
@@ -233,7 +251,10 @@ int qemu_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 					.mem_bytes = lim->mem_bytes,
 					.disk_bytes = sp->disk_bytes,
 					.disk_files = sp->disk_files,
-					.root = (uint32_t)sp->allow_root };
+					.root = (uint32_t)sp->allow_root,
+					.flags = (sp->images_are_root ? VM_WHOLE_ROOT : 0) |
+						 (sp->secrets ? VM_SECRETS : 0),
+					.layers = sp->nimages };
 	unsigned mib = vm_guest_mib(lim->mem_bytes);
 	struct qemu_launch *l = calloc(1, sizeof(*l));
 	const struct vm_class *c;
@@ -253,8 +274,9 @@ int qemu_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 	if (qemu_give_filled(l, out, QEMU_FD_QMP, qemu_clone_requests,
 			     c ? strlen(qemu_clone_requests) : 0, e) < 0 ||
 	    qemu_give_filled(l, out, QEMU_FD_READY, &start, sizeof(start), e) < 0 ||
-	    qemu_give_files(h, &m, c, l, out, e) < 0)
+	    qemu_give_layers(h, l, out, sp, e) < 0 || qemu_give_files(h, &m, c, l, out, e) < 0)
 		return -1;
+	sp->secrets = 0; /* they are in the guest */
 	out->argv = l->command.argv;
 	out->filter = &loaded.filter;
 	out->user_namespaces = 0;

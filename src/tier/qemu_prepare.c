@@ -123,7 +123,7 @@ static int prepare_kernel(struct prepare *p, struct err *e)
 		return -1;
 	if (prepare_read_kernel(&k, &kernel, e) < 0 || kernel_read_modules(&k, &modules, e) < 0)
 		return -1;
-	done = image_initramfs(p->h->mux_exe, p->h->init_exe, p->h->skeleton, &modules, &initrd, e);
+	done = image_initramfs(p->h, &modules, &initrd, e);
 	kernel_modules_fini(&modules);
 	if (done < 0)
 		return -1;
@@ -155,6 +155,16 @@ static int prepare_image(struct prepare *p, struct err *e)
 		return err_sys(e, "look at the image of /usr");
 	p->m.usr_bytes = (uint64_t)st.st_size;
 	return 0;
+}
+
+/* The disk of a layer that a box does not have. */
+static int prepare_blank(const struct prepare *p, struct err *e)
+{
+	auto_fd int fd = prepare_open_new(p, "blank", e);
+
+	if (fd < 0)
+		return -1;
+	return ftruncate(fd, (off_t)VM_LAYER_BYTES) < 0 ? err_sys(e, "an empty disk") : 0;
 }
 
 /* ---- a guest ---- */
@@ -216,12 +226,34 @@ static void prepare_end(struct prepare_guest *g)
 	g->pid = 0;
 }
 
+/* Test builds: another time in the clock of the guest, as if the template were older. */
+static void prepare_set_clock(struct qemu_command *c)
+{
+#ifdef ATOLL_TEST
+	const char *base = getenv("ATOLL_TEST_RTC");
+	size_t room = sizeof(c->text) - 64;
+	unsigned n = 0;
+
+	while (c->argv[n])
+		n++;
+	if (!base || n + 3 > JAIL_ENGINE_ARGS)
+		return;
+	snprintf(c->text + room, 64, "base=%.50s", base); /* the command line is much shorter */
+	c->argv[n] = "-rtc";
+	c->argv[n + 1] = c->text + room;
+	c->argv[n + 2] = NULL;
+#else
+	(void)c;
+#endif
+}
+
 static int prepare_start(const struct prepare *p, unsigned mib, int ram, struct prepare_guest *g,
 			 struct err *e)
 {
 	auto_fd int usr = openat(p->dir, "usr.erofs", O_RDONLY | O_CLOEXEC);
 	auto_fd int kernel = openat(p->dir, "kernel", O_RDONLY | O_CLOEXEC);
 	auto_fd int initrd = openat(p->dir, "initrd", O_RDONLY | O_CLOEXEC);
+	auto_fd int blank = openat(p->dir, "blank", O_RDONLY | O_CLOEXEC);
 	int qmp[2] = { -1, -1 }, ready[2] = { -1, -1 }, channel[2] = { -1, -1 },
 	    messages[2] = { -1, -1 };
 	struct qemu_command command;
@@ -235,12 +267,16 @@ static int prepare_start(const struct prepare *p, unsigned mib, int ram, struct 
 	};
 	qemu_command(p->facts->engine, p->m.platform, p->m.vcpus, mib + VM_SPARE_MIB, QEMU_TEMPLATE,
 		     &command);
+	prepare_set_clock(&command);
 	/* The two far ends are only placeholders: this process has its own. */
-	const int fds[] = { qmp[0], usr, ready[0], usr, usr, kernel, initrd, ram };
+	const int fds[] = { qmp[0], usr,   ready[0], usr,    usr,    blank, blank,
+			    blank,  blank, blank,    kernel, initrd, ram };
 
-	if (!failed && usr >= 0 && kernel >= 0 && initrd >= 0)
+	_Static_assert(ARRAY_LEN(fds) == QEMU_FD_END - JAIL_ENGINE_FD, "enum qemu_fd");
+	failed |= usr < 0 || kernel < 0 || initrd < 0 || blank < 0;
+	if (!failed)
 		g->pid = fork();
-	if (g->pid == 0 && !failed && usr >= 0 && kernel >= 0 && initrd >= 0)
+	if (g->pid == 0 && !failed)
 		prepare_exec(&command, channel[0], messages[1], fds, ARRAY_LEN(fds),
 			     !strcmp(p->m.platform, "kvm"));
 	own_close_fd(&qmp[0]);
@@ -433,7 +469,7 @@ int qemu_prepare(const struct tier_host *h, const struct wire_tier_facts *f, str
 	struct prepare p = { .h = h, .facts = f, .dir = -1 };
 	int done;
 
-	if (h->init_exe < 0 || h->mux_exe < 0 || h->skeleton < 0)
+	if (h->init_exe < 0 || h->mux_exe < 0 || h->skeleton < 0 || h->image_skeleton < 0)
 		return err_set(e, ERR_INVALID, "the images of init and mux are missing");
 	snprintf(p.path, sizeof(p.path), "%s/microvm.new", h->dir_path);
 	snprintf(p.m.engine, sizeof(p.m.engine), "%.64s", f->sha256);
@@ -444,6 +480,8 @@ int qemu_prepare(const struct tier_host *h, const struct wire_tier_facts *f, str
 	done = prepare_kernel(&p, e);
 	if (done == 0)
 		done = prepare_image(&p, e);
+	if (done == 0)
+		done = prepare_blank(&p, e);
 	/* QEMU runs without privileges and opens kernel and first root by name. */
 	if (done == 0 &&
 	    (fchmodat(p.dir, "kernel", 0444, 0) < 0 || fchmodat(p.dir, "initrd", 0444, 0) < 0))

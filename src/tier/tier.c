@@ -71,8 +71,8 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 	[WIRE_TIER_MICROVM] = {
 		.name = "microvm",
 		.rank = 4,
-		.unsupported = NEED(LAYERS) | NEED(ROOT) | NEED(VOLUME) | NEED(VOLUME_WRITABLE) |
-			       NEED(SECRETS) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) |
+		.images = 1,
+		.unsupported = NEED(VOLUME) | NEED(VOLUME_WRITABLE) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) |
 			       NEED(CAPTURE) | NEED(LIMIT) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		/* kernel of the guest, QEMU, and the code that it translates without KVM */
 		.mem_extra_bytes = (VM_SPARE_MIB + 96 + 256) * UINT64_C(1) << 20,

@@ -17,6 +17,7 @@ struct tier_host {
 	int init_exe;       /* sealed image of init; -1 outside the keeper */
 	int mux_exe;        /* sealed image of mux and guest stub; -1 outside the keeper */
 	int skeleton;       /* for prepare(): folder with the root of a box without /usr; else -1 */
+	int image_skeleton; /* for prepare(): folder that lies above the root of an image; else -1 */
 	int rootless;       /* the keeper has no root */
 	int process;        /* the operator allows the tier process */
 	char no_namespaces[120]; /* why the keeper starts no containers; "": it does */
@@ -28,6 +29,7 @@ struct tier {
 	uint32_t rank;
 	uint64_t unsupported;  /* bits of enum wire_need: rejected by name, never ignored */
 	uint64_t features_off; /* bits of enum jail_feature that its outer box does not have */
+	int images; /* 1: its boxes get layers and roots as erofs images (spec.images), not as mounts */
 	/* Limits of the outer box: mem_bytes + mem_extra; pids * pids_times + pids_extra. */
 	uint64_t mem_extra_bytes;
 	uint64_t mem_min_bytes; /* smallest memory limit of a request; 0: that of every box */

@@ -30,7 +30,7 @@ dpkg -x ./*.deb "$work/state/tiers/kernel"
 # Programs that the tests use, with their libraries.
 copy() { mkdir -p "$work/usr/$(dirname "${2#/usr/}")" && cp -L "$1" "$work/usr/${2#/usr/}"; }
 mkdir -p "$work/usr/bin" "$work/usr/sbin" "$work/usr/lib" "$work/usr/lib64"
-for name in sh cat date dd echo head id ls od rm sleep tail tr true python3; do
+for name in sh cat chmod date dd echo head id ls mkdir mv od rm sleep tail tr true python3; do
 	copy "/usr/bin/$name" "/usr/bin/$name"
 	ldd "/usr/bin/$name" | grep -o '/lib[^ ]*' | while read -r lib; do copy "$lib" "/usr$lib"; done
 done
@@ -38,6 +38,7 @@ version=$(/usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_inf
 mkdir -p "$work/usr/lib/$version"
 cp -r "/usr/lib/$version/encodings" "/usr/lib/$version"/*.py "$work/usr/lib/$version/"
 
-ATOLL_TEST_USR=$work/usr "$build/atolld" tier prepare microvm --state "$work/state"
+# The clock of the templates is one hour behind: clones are as those of an old template.
+ATOLL_TEST_RTC=$(date -u -d '1 hour ago' +%Y-%m-%dT%H:%M:%S) ATOLL_TEST_USR=$work/usr "$build/atolld" tier prepare microvm --state "$work/state"
 cd "$top"
 ATOLL_VM_STATE=$work/state "$build/vmbox"

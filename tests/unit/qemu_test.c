@@ -438,11 +438,11 @@ TEST(a_clone_never_shares_its_memory_with_the_template)
 
 	qemu_command("/q", "kvm", 2, 320, QEMU_CLONE, &c);
 	CHECK(has_arg(&c,
-		      "memory-backend-file,id=ram,size=320M,mem-path=/proc/self/fd/14,share=off"));
+		      "memory-backend-file,id=ram,size=320M,mem-path=/proc/self/fd/19,share=off"));
 	CHECK(has_arg(&c, "-incoming") && !has_arg(&c, "-initrd") && has_arg(&c, "kvm"));
 	qemu_command("/q", "tcg", 1, 320, QEMU_TEMPLATE, &c);
 	CHECK(has_arg(&c,
-		      "memory-backend-file,id=ram,size=320M,mem-path=/proc/self/fd/15,share=on"));
+		      "memory-backend-file,id=ram,size=320M,mem-path=/proc/self/fd/20,share=on"));
 	CHECK(!has_arg(&c, "-incoming") && has_arg(&c, "-initrd"));
 	qemu_command("/q", "tcg", 1, 4160, QEMU_COLD, &c);
 	CHECK(has_arg(&c, "memory-backend-ram,id=ram,size=4160M"));
@@ -479,6 +479,7 @@ static void write_prepared(const char *memory)
 	write_text("microvm/kernel", "kernel", 6, 0444);
 	write_text("microvm/initrd", "initrd", 6, 0444);
 	write_text("microvm/usr.erofs", "erofs", 5, 0400);
+	write_text("microvm/blank", "", 0, 0400);
 	write_text("microvm/ram-256", memory, strlen(memory), 0400);
 	write_text("microvm/state-256", "state", 5, 0400);
 	m.classes[0].mib = 256;
@@ -525,7 +526,8 @@ TEST(a_box_of_a_class_continues_the_template_and_a_larger_one_boots)
 	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
 		   engine.fds[QEMU_FD_INITRD - JAIL_ENGINE_FD], 0) == MAP_FAILED);
 	CHECK_INT(read(engine.fds[QEMU_FD_STATE - JAIL_ENGINE_FD], bytes, sizeof(bytes)), 5);
-	CHECK_INT(read(engine.fds[QEMU_FD_READY - JAIL_ENGINE_FD], bytes, sizeof(bytes)), 40);
+	CHECK_INT(read(engine.fds[QEMU_FD_READY - JAIL_ENGINE_FD], bytes, sizeof(bytes)),
+		  sizeof(struct vm_start));
 	qemu_release(&engine);
 	CHECK_INT(launch(UINT64_C(4) << 30, &engine, &e), 0);
 	CHECK_INT(engine.nfds, QEMU_FD_STATE - JAIL_ENGINE_FD);
