@@ -36,7 +36,9 @@ must_check int keeper_sync_boxes(struct keeper_sync *k, const char *after, struc
 /* An older keeper ignores the tier of a CREATE. Rejects a box of another tier; the caller kills it. */
 must_check int keeper_check_tier(const struct wire_create *asked, const struct wire_box *got,
 				 struct err *e);
-/* Test builds: the tier that ATOLL_TIER names, in a CREATE that has none. */
+/* Test builds: the tier that ATOLL_TIER names (enum wire_tier); otherwise the container. */
+unsigned keeper_test_tier_number(void);
+/* Sets this tier in a CREATE that has none. */
 void keeper_test_tier(struct wire_create *ask);
 
 struct box_handle {

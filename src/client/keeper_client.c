@@ -214,8 +214,6 @@ struct keeper_call *keeper_client_request_fd(struct keeper_client *o, const void
 	head = (struct frame *)a->bytes;
 	head->version = WIRE_VERSION;
 	head->ref = a->ref;
-	if (head->type == WIRE_CREATE)
-		keeper_test_tier((struct wire_create *)a->bytes);
 	*o->last = a;
 	o->last = &a->next;
 	o->waiting++;

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/run_dir.h"
 #include "client/spawn.h"
+#include "wire/frame.h"
 #include "wire/sock.h"
 
 #include <ctype.h>
@@ -74,22 +75,34 @@ int keeper_check_tier(const struct wire_create *asked, const struct wire_box *go
 		       got->tier, want);
 }
 
-void keeper_test_tier(struct wire_create *ask)
-{
 #ifdef ATOLL_TEST
-	static const char *const names[WIRE_TIER_COUNT] = { "container", "plain", "process",
-							    "gvisor", "microvm" };
+static unsigned keeper_test_number = WIRE_TIER_CONTAINER;
+
+/* Before main(): a server clears its environment. */
+__attribute__((constructor)) static void keeper_read_test_tier(void)
+{
 	const char *set = getenv("ATOLL_TIER");
 
-	/* Builds of templates read the writable layer of their box from outside. */
-	if (!set || ask->head.flags & (WIRE_CREATE_TIER | WIRE_CREATE_HOST_WRITABLE))
-		return;
-	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
-		if (strcmp(set, names[i]) == 0)
-			ask->head.flags |= wire_tier_flags(i);
-#else
-	(void)ask;
+	for (unsigned i = 0; set && i < WIRE_TIER_COUNT; i++)
+		if (strcmp(set, wire_tier_name(i)) == 0)
+			keeper_test_number = i;
+}
 #endif
+
+unsigned keeper_test_tier_number(void)
+{
+#ifdef ATOLL_TEST
+	return keeper_test_number;
+#else
+	return WIRE_TIER_CONTAINER;
+#endif
+}
+
+void keeper_test_tier(struct wire_create *ask)
+{
+	/* Builds of templates read the writable layer of their box from outside. */
+	if (!(ask->head.flags & (WIRE_CREATE_TIER | WIRE_CREATE_HOST_WRITABLE)))
+		ask->head.flags |= wire_tier_flags(keeper_test_tier_number());
 }
 
 /* Receives one frame and its first descriptor; closes the others. */

@@ -272,7 +272,7 @@ the_quota_of_output_per_day_counts_unread_output() {
 
 the_quota_of_cpu_time_per_month_is_enforced() {
 	make_team thinkers '{"compute_ms_per_month":50}'
-	as "$theirs" api POST /v1/run '{"command":["python3","-c","import time\nwhile time.process_time() < 0.2: pass"]}'
+	as "$theirs" api POST /v1/run '{"command":["python3","-c","import time\nwhile time.process_time() < 0.6: pass"]}'
 	is "$code" 200 "$body"
 	as "$theirs" api POST /v1/run '{"command":"true"}'
 	over "computing this month" 2678400

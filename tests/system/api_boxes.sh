@@ -53,6 +53,16 @@ a_client_of_the_unix_socket_is_identified_by_its_uid() {
 	is "$(curl -sS --unix-socket "$sock" http://localhost/v1/info | jq -r .who)" "uid:0"
 }
 
+# tests/tiers: without this, all other tests of a tier could pass in containers.
+boxes_have_the_isolation_tier_of_this_run() {
+	api POST /v1/boxes '{}'
+	is "$(get .isolation.tier)" "${ATOLL_TIER:-container}"
+	box=$(get .id)
+	api DELETE "/v1/boxes/$box"
+	api POST /v1/run '{"command":["true"]}'
+	is "$(get .tier)" "${ATOLL_TIER:-container}"
+}
+
 v1_run_runs_a_program_in_one_request() {
 	api POST /v1/run '{"language":"python","code":"print(6*7)"}'
 	is "$code" 200 "$body"
