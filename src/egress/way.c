@@ -324,7 +324,8 @@ static int way_set_rules(struct egress_endpoint *w, const char *rules, size_t n,
 	return 0;
 }
 
-/* A descriptor is accepted only if it is a socket of the expected kind. */
+/* A descriptor is accepted only if it is a socket of the expected kind. mux listens for the programs of a guest at a unix
+ * socket (docs/tiers.md). */
 static int check_socket(int fd, int want, struct err *e)
 {
 	int domain = 0, listens = 0, type = 0;
@@ -333,8 +334,9 @@ static int check_socket(int fd, int want, struct err *e)
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
-	    (domain != AF_INET && domain != AF_INET6) || type != want ||
-	    listens != (want == SOCK_STREAM))
+	    (domain != AF_INET && domain != AF_INET6 &&
+	     (domain != AF_UNIX || want != SOCK_STREAM)) ||
+	    type != want || listens != (want == SOCK_STREAM))
 		return err_set(e, ERR_INVALID, "the descriptor is not a %s socket",
 			       want == SOCK_STREAM ? "listening" : "datagram");
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)

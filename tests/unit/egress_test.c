@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 /* ---- addresses ---- */
 
@@ -1069,6 +1070,33 @@ TEST(a_new_server_gets_the_list_of_open_endpoints)
 	link_fd = pair[1];
 	fcntl(link_fd, F_SETFL, O_NONBLOCK);
 	CHECK_STR(verdict_of(w, "nonsense\r\n\r\n", 400), "bad"); /* reported to the new one */
+}
+
+/* mux has the listener of a guest as a unix socket: docs/tiers.md. */
+TEST(the_listener_of_a_guest_is_a_unix_socket)
+{
+	struct wire_egress_open ask = { .id = "guest" };
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	socklen_t n = sizeof(to);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), c;
+	struct err e;
+
+	CHECK(begin(LISTED, 1, NULL));
+	CHECK(bind(listener, (struct sockaddr *)&to, sizeof(sa_family_t)) == 0);
+	c = dup(listener);
+	CHECK(egress_open(&egress, &ask, "a.example", 9, c, &e) == -1); /* it does not listen */
+	CHECK(listen(listener, 4) == 0);
+	CHECK(getsockname(listener, (struct sockaddr *)&to, &n) == 0);
+	CHECK(egress_open(&egress, &ask, "a.example", 9, listener, &e) == 0);
+	c = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(connect(c, (struct sockaddr *)&to, n) == 0);
+	fresh();
+	say(c, "nonsense\r\n\r\n%c%c", ' ', ' ');
+	CHECK(receives(c, "HTTP/1.1 400"));
+	close(c);
+	for (int i = 0; i < 200 && egress.ways->nproxies; i++)
+		turn();
+	CHECK_INT(egress.ways->nproxies, 0);
 }
 
 TEST(connections_over_the_limit_of_a_box_wait)
