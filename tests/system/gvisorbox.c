@@ -71,6 +71,7 @@ TEST(a_program_runs_on_another_kernel_than_that_of_the_host)
 	CHECK(uname(&host) == 0);
 	CHECK(strncmp(said, "1000\n", 5) == 0);
 	CHECK(!strstr(said, host.release));
+	CHECK_INT(sh(&box, "test -w /dev/shm"), 0); /* semaphores and shared memory */
 }
 
 /* Is this path in the answer to CHANGES? */
