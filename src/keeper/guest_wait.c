@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define GUEST_MS 10000
+enum { SCORE_ROUNDS = 8 };
 
 struct guest_wait {
 	struct source src; /* a second descriptor of the first connection */
@@ -37,22 +38,29 @@ static void guest_wait_remove(struct keeper *k, struct guest_wait *take_w)
 	free(take_w);
 }
 
+/* 1: the process had another score. */
 static int guest_wait_score(int pid, void *arg)
 {
 	const struct keeper *k = arg;
 	auto_fd int fd = -1;
-	char path[40];
+	char path[40], score[16] = "";
 
 	snprintf(path, sizeof(path), "%d/oom_score_adj", pid);
-	fd = openat(k->host.proc, path, O_WRONLY | O_CLOEXEC);
-	return fd < 0 || write(fd, "500", 3) != 3;
+	fd = openat(k->host.proc, path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || read(fd, score, sizeof(score) - 1) <= 0 || strcmp(score, "500\n") == 0)
+		return 0; /* it has ended, or has the score */
+	return pwrite(fd, "500", 3, 0) == 3;
 }
 
-/* The engine may have been started before the keeper has raised the score of mux. */
+/* The engine may have been started before the keeper has raised the score of mux; and while its
+ * processes get the score, one that has none yet may make another. */
 static void guest_wait_offer_to_oom(struct keeper *k, const struct keeper_box *b)
 {
-	if (!k->host.rootless && b->meta.cgroup[0])
-		cgroup_each_process(&k->host.cgroups, b->meta.cgroup, guest_wait_score, k);
+	unsigned rounds = k->host.rootless || !b->meta.cgroup[0] ? 0 : SCORE_ROUNDS;
+
+	while (rounds-- &&
+	       cgroup_each_process(&k->host.cgroups, b->meta.cgroup, guest_wait_score, k))
+		;
 }
 
 /* e->kind 0: the guest is ready. */
