@@ -1,5 +1,6 @@
 /* exec.c - see exec.h. */
 #include "init/exec.h"
+#include "init/foreground.h"
 #include "init/args.h"
 #include "init/child.h"
 #include "init/conn.h"
@@ -259,8 +260,13 @@ static int open_master(const struct child_args *c)
 	return fd;
 }
 
-static LAZY int
-	no_resize_signal; /* gVisor, which has no TIOCGPTPEER, does not send SIGWINCH either */
+/* gVisor, which has no TIOCGPTPEER, sends no signals from a terminal either. */
+static LAZY int terminals_send_no_signals;
+
+int exec_terminals_are_silent(void)
+{
+	return terminals_send_no_signals;
+}
 
 /* The other end of a terminal. gVisor has no TIOCGPTPEER; there it is opened by its name. */
 static int open_slave(int master)
@@ -273,7 +279,7 @@ static int open_slave(int master)
 
 	if (slave != -ENOTTY)
 		return (int)slave;
-	no_resize_signal = 1;
+	terminals_send_no_signals = 1;
 	slave = sys_ioctl(master, TIOCGPTN, &number);
 	if (slave < 0)
 		return (int)slave;
@@ -611,15 +617,16 @@ void exec_signal(struct exec *x, int signo)
 	}
 }
 
-/* To the foreground, where that is known, else to the group of the leader. */
-static void exec_signal_resize(const struct exec *x)
+/* To the foreground of its terminal. */
+void exec_signal_foreground(const struct exec *x, int signo)
 {
 	int group = 0;
 
+	if (x->group <= 1)
+		return;
 	if (sys_ioctl(x->out[0].src.fd, TIOCGPGRP, &group) < 0 || group <= 1)
-		group = x->group;
-	if (group > 1)
-		sys_kill(-group, SIGWINCH);
+		group = foreground_group(x->group);
+	sys_kill(-group, signo);
 }
 
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
@@ -630,8 +637,8 @@ void exec_resize(struct exec *x, uint16_t rows, uint16_t cols)
 		return;
 	x->rows = rows;
 	x->cols = cols;
-	if (no_resize_signal && x->pid)
-		exec_signal_resize(x);
+	if (terminals_send_no_signals && x->pid)
+		exec_signal_foreground(x, SIGWINCH);
 }
 
 /* The grace period has ended: init no longer waits for the processes that hold the pipes. A

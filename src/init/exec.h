@@ -58,6 +58,9 @@ int exec_channel(struct exec *x, int take_fd);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
 void exec_signal(struct exec *x, int signo);
+int exec_terminals_are_silent(
+	void); /* 1: this kernel sends no signals for ^C, ^\, ^Z and a new size */
+void exec_signal_foreground(const struct exec *x, int signo);
 void exec_resize(struct exec *x, uint16_t rows, uint16_t cols);
 void exec_cut_logs(void); /* all logs together have become too large: log.h */
 unsigned exec_running(void);

@@ -78,12 +78,50 @@ static void stdin_put(struct stdin_buf *f, const char *bytes, size_t n)
 		stdin_store(f, bytes + done, n - done);
 }
 
+/* The signal that this byte means for the terminal; 0: none. */
+static int stdin_signal_of(const struct termios *t, char byte)
+{
+	unsigned char c = (unsigned char)byte;
+
+	if (!(t->c_lflag & ISIG) || !c)
+		return 0;
+	return c == t->c_cc[VINTR]   ? SIGINT
+	       : c == t->c_cc[VQUIT] ? SIGQUIT
+	       : c == t->c_cc[VSUSP] ? SIGTSTP
+				     : 0;
+}
+
+/* As stdin_put(), for a kernel whose terminals send no signals: init does. */
+static void stdin_put_signals(struct stdin_buf *f, const char *bytes, size_t n)
+{
+	struct termios t;
+	size_t i, from = 0;
+
+	if (sys_ioctl(f->src.fd, TCGETS, &t) < 0)
+		t.c_lflag = 0;
+	for (i = 0; i < n; i++) {
+		int signo = stdin_signal_of(&t, bytes[i]);
+
+		if (!signo)
+			continue;
+		if (i > from)
+			stdin_put(f, bytes + from, i - from);
+		from = i + 1;
+		f->consumed++;
+		exec_signal_foreground(f->exec, signo);
+	}
+	if (n > from)
+		stdin_put(f, bytes + from, n - from);
+}
+
 int stdin_buf_push(struct stdin_buf *f, const char *bytes, size_t n)
 {
 	if (f->accepted + n > f->room)
 		return -1;
 	f->accepted += n;
-	if (!f->ending)
+	if (!f->ending && f->kind == STDIN_BUF_TTY && exec_terminals_are_silent())
+		stdin_put_signals(f, bytes, n);
+	else if (!f->ending)
 		stdin_put(f, bytes, n);
 	renew_room(f);
 	return 0;

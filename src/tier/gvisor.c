@@ -52,7 +52,7 @@ const char gvisor_config[] =
 	"\"root\":{\"path\":\"/box\",\"readonly\":false},\n"
 	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},\n"
 	"{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\"},\n"
-	"{\"destination\":\"/dev/shm\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"mode=1777\",\"noexec\"]},\n"
+	"{\"destination\":\"/dev/shm\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"mode=1777\",\"nosuid\",\"nodev\",\"noexec\"]},\n"
 	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"},\n"
 	"{\"destination\":\"/opt/atoll/engine/upper\",\"type\":\"bind\",\"source\":\"/upper\",\"options\":[\"ro\"]}],\n"
 	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"network\"},{\"type\":\"ipc\"},"
