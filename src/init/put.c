@@ -180,6 +180,22 @@ int put(const struct job *j)
 	return ANSWERED;
 }
 
+enum { LOCK_EXCLUSIVE = 2 }; /* of flock() */
+
+/* gVisor exchanges no names. The workers of this box lock the folder instead; a program of the box could still change
+ * the file between the check and the new name. */
+static long put_instead_locked(void)
+{
+	int fd = (int)sys_openat(up.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	long err = fd < 0 ? fd : SYS(flock, fd, LOCK_EXCLUSIVE);
+
+	if (err >= 0)
+		err = is_expected(up.name) ? sys_renameat2(up.dir, up.temporary, up.dir, up.name, 0)
+					   : -ESTALE;
+	sys_close(fd);
+	return err;
+}
+
 /* Replaces only the file that the client has seen. Two clients may get here at the same time, so
  * a check before would not be enough: the two names are exchanged, and the second client finds
  * the file of the first. */
@@ -187,6 +203,8 @@ static long put_instead(void)
 {
 	long err = sys_renameat2(up.dir, up.temporary, up.dir, up.name, RENAME_EXCHANGE);
 
+	if (err == -EINVAL)
+		return put_instead_locked();
 	if (err < 0)
 		return err == -ENOENT ? -ESTALE : err;
 	if (is_expected(up.temporary))
