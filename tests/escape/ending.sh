@@ -45,12 +45,13 @@ records() {
 
 # HostDoS
 a_box_leaves_no_process_no_record_and_no_socket() {
+	waiting=$pool
 	held 8 a
 	dir=$(cgroup_of memory "$program")
-	soon records 3 # ours, and two pooled boxes
+	soon records $((waiting + 1)) # ours, and pooled boxes
 	freed 8 a
 	empty_cgroup() { [ ! -d "$dir" ] || [ -z "$(cat "$dir/cgroup.procs")" ]; } # or the cgroup is kept for another box
-	gone() { empty_cgroup && sockets 2 && records 2; }
+	gone() { empty_cgroup && sockets $waiting && records $waiting; }
 	soon gone
 	lacks "$("$ATOLL" ps -q)" .
 }
@@ -58,6 +59,7 @@ a_box_leaves_no_process_no_record_and_no_socket() {
 # HostDoS: no client would end a box that was not claimed. Init is stopped, so that it cannot notice the
 # death of its keeper itself: the kernel has to kill it.
 a_pooled_box_ends_with_its_keeper() {
+	container_only "others are pooled after a request"
 	own_keeper "${executable:-$ATOLL}"
 	is "$said" R
 	waiting() { boxes=$(children "$keeper" atoll-init); [ "$(echo "$boxes" | wc -w)" = 2 ]; }
@@ -107,6 +109,7 @@ the_keeper_clears_the_environment_of_its_starter() {
 
 # Escape
 a_release_build_cannot_skip_isolation_steps() {
+	container_only "tests/tiers has a test build"
 	mutant=$(dirname "$ATOLL")/mutant
 	"$mutant" "$bin/probe" facts uid >out
 	"$mutant" -w "steps:system calls" "$bin/probe" facts uid >out 2>said && escaped "the launcher left out a row"
@@ -136,6 +139,7 @@ elsewhere() {
 
 # Escape
 a_record_lists_the_active_isolation_features() {
+	container_only "the features of an outer box are in docs/tiers.md"
 	limits="--report r.json"
 	facts switches
 	"$ATOLL" policy layers --json | json /dev/stdin '[r["name"] for r in d["layers"]]' >all
@@ -155,6 +159,7 @@ without_seccomp_no_box_is_created() {
 
 # Escape: no warn and continue
 with_a_missing_system_call_a_box_is_fully_isolated_or_not_created() {
+	container_only "an engine starts, or the box is not created"
 	for call in openat2 close_range mount_setattr open_tree move_mount fsopen clone3 keyctl; do
 		elsewhere $call
 		echo "# without $call: $([ $made = yes ] && echo whole || echo "none: $(echo "$said" | head -n 1)")"
@@ -172,6 +177,7 @@ with_a_missing_system_call_a_box_is_fully_isolated_or_not_created() {
 
 # Escape: the boxes of an ordinary user have the uid of that user, so only the other features separate them
 an_ordinary_user_has_fewer_isolation_features_and_they_are_listed() {
+	container_only "an engine needs a keeper with root"
 	newline='
 '
 	dir=$(mktemp -d /tmp/atoll-user.XXXXXX)

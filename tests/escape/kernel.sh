@@ -21,6 +21,7 @@ programs_of_another_abi_are_killed() {
 	(place=host && cd "$work" && verdicts other-abi && echo "$out") | grep -q ' ok$' ||
 		skip "this machine runs no program of another ABI"
 	verdicts other-abi
+	[ -z "$guest" ] || return 0 # the kernel of the guest may run it
 	case $out in *" ok") escaped "it ran" ;; esac
 	is "$out" "other-abi killed SIGSYS"
 	[ "$(uname -m)" != x86_64 ] || { verdicts x32; [ "$out" = "x32 killed SIGSYS" ] || escaped "$out"; }

@@ -14,6 +14,11 @@
 # something else went wrong. mutants.sh skips the isolation steps one by one and expects `escaped`:
 # a test that was never seen to fail proves nothing.
 #
+# tests/tiers runs these files in other isolation tiers (ATOLL_TIER). With a kernel of their own (gvisor, microvm) programs
+# may do things to that kernel: `refused` accepts the attempts of guest_may, and `shows` concludes nothing. Instead each
+# test ends with `unharmed`: what the host shows of itself has not changed; and `held` checks every process of a box from
+# outside (`confined`). A test of something that only containers have calls container_only.
+#
 # The word above a test is gVisor's class of what would happen without the isolation:
 #	Escape    code of a box acts as the host          HostLeak  it learns what is the host's
 #	Lateral   it acts on another box, or learns of it HostDoS   it uses up the host
@@ -30,6 +35,80 @@ key=atoll-canary-$$
 # Changed by mutants.sh: where `inside` runs, which steps are skipped, other limits.
 place=box without= instead=
 
+# ---- isolation tiers ----
+
+tier=${ATOLL_TIER:-container} pool=2
+guest= # the programs of a box have a kernel of their own
+[ "$tier" = container ] || pool=0 # each box on the host is one of a test
+case $tier in gvisor | microvm) guest=yes ;; esac
+container_only() { [ "$tier" = container ] || skip "only boxes without an engine: $*"; }
+
+# Attempts that the kernel of a guest may permit: they concern itself. `unharmed` has looked at the host.
+guest_may='calls sync call=* socket=* unshare=* clone=* clone3=* type-in* console-* priority personality=* mknod-whiteout=* mknod-high=* nested
+	create=/dev/x see=/sys/* see=/proc/1/* list=/proc/1/* read=/proc/1/* read=/proc/cmdline read=/proc/cgroups list=/proc/* trace-as=*
+	write=/proc/self/oom_score_adj write=/proc/thread-self/oom_score_adj write=/proc/sys/* write=/dev/fuse write=/dev/net/tun'
+is_permitted() { # ACTION: by the kernel of a guest
+	[ "$guest" ] || return 1
+	set -f
+	for pattern in $guest_may; do
+		case $1 in $pattern) set +f; return 0 ;; esac
+	done
+	set +f
+	return 1
+}
+
+# What a program that leaves its box could change or stop on the host, one fact per line.
+host_facts() {
+	for at in kernel/core_pattern kernel/modprobe kernel/hostname kernel/shmmax kernel/random/boot_id net/ipv4/ip_forward \
+		user/max_user_namespaces vm/overcommit_memory; do
+		echo "$at $(cat "/proc/sys/$at" 2>/dev/null)"
+	done
+	stat -c '%n %y %z %a %h %s' /usr/bin/env /etc/passwd "$work/canary"
+	echo "canary $(cat "$work/canary") $(sed -n 's/^\(State\|Uid\|TracerPid\|SigPnd\|ShdPnd\):\t//p' "/proc/$canary_process/status" | tr '\n' ' ')"
+	echo "canary $(cat "/proc/$canary_process/oom_score_adj") $(cut -d ' ' -f 19 "/proc/$canary_process/stat") $(cksum <"/proc/$canary_process/limits")"
+	readlink /proc/$canary_process/ns/*
+	grep -c -e "$work" -e lowerdir=l, /proc/self/mountinfo || :
+}
+watch_host() {
+	echo "a word from outside, $$" >"$work/canary"
+	sleep 1000000 &
+	canary_process=$!
+	trap 'kill "$canary_process" 2>/dev/null; finish' EXIT
+	soon runs_sleep
+	host_facts >"$work/host_facts"
+}
+runs_sleep() { [ "$(cat "/proc/$canary_process/comm")" = sleep ]; }
+unharmed() {
+	host_facts >"$work/host_facts.now"
+	cmp -s "$work/host_facts" "$work/host_facts.now" || escaped "the host has changed: $(diff "$work/host_facts" "$work/host_facts.now" | tr '\n' ';')"
+}
+
+# All processes below this one.
+below() { for pid in $(cat /proc/"$1"/task/*/children 2>/dev/null); do echo "$pid"; below "$pid"; done; }
+# The engine of an outer box: not the program that has only started it.
+engine_of() {
+	for pid in $(below "$1"); do
+		case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") in runsc-sandbox* | *qemu-system*) echo "$pid" && break ;; esac
+	done
+}
+# confined MUX: every process of an outer box, seen from the host.
+confined() {
+	read -r _ base _ <"/proc/$1/uid_map"
+	for pid in $1 $(below "$1"); do
+		status=$(cat "/proc/$pid/status" 2>/dev/null) || continue # it has ended
+		value() { echo "$status" | sed -n "s/^$1:\t\([0-9]*\).*/\1/p"; }
+		[ "$(value Uid)" -ge "$base" ] && [ "$(value Uid)" -lt $((base + 65536)) ] || escaped "process $pid has host uid $(value Uid)"
+		[ "$(value NoNewPrivs) $(value Seccomp)" = "1 2" ] || escaped "process $pid: no_new_privs $(value NoNewPrivs), seccomp $(value Seccomp)"
+		[ "$(cat "/proc/$pid/oom_score_adj" 2>/dev/null || echo 500)" = 500 ] || escaped "process $pid: oom_score_adj"
+		for ns in user mnt pid net ipc; do
+			[ "$(readlink "/proc/$pid/ns/$ns")" != "$(readlink "/proc/self/ns/$ns")" ] || escaped "process $pid: $ns is the host's"
+		done
+	done
+	status=0
+}
+# The outer boxes of the keeper, the newest last.
+outer_boxes() { for pid in $(cat /proc/"$keeper"/task/*/children); do [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != atoll-mux ] || echo "$pid"; done | sort -n; }
+
 # Starts a keeper with things that a box must not get: a variable, a key in its keyring, groups, an
 # ignored signal.
 keeper_here() { # EXECUTABLE [WRAPPER...]: sets keeper
@@ -40,7 +119,7 @@ keeper_here() { # EXECUTABLE [WRAPPER...]: sets keeper
 	(
 		trap '' USR2
 		exec "$@" "$PROBE" with-key "$key" setpriv --groups 4,20,24 -- \
-			"$executable" keeper --pool 2 --ready-fd 3
+			"$executable" keeper --pool "$pool" --ready-fd 3
 	) 3>"$work/ready" 2>"$work/keeper.err" &
 	keeper=$!
 	said=$(dd bs=4096 count=1 2>/dev/null <"$work/ready")
@@ -49,6 +128,7 @@ need_keeper() {
 	[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
 	keeper_here "${1:-$ATOLL}"
 	[ "$said" = R ] || { echo "Bail out! keeper: ${said#E}"; exit 1; }
+	[ -z "$guest" ] || { watch_host && after_each=unharmed; }
 }
 
 escaped() { echo "# escaped: $*"; exit 9; }
@@ -85,6 +165,7 @@ now() {
 	"$@" >out 2>err </dev/null 9<"$bin/probe" || status=$?
 	out=$(tr '\0\r' '?\n' <out | grep . || :) err=$(cat err) # a terminal ends lines in two ways
 	case $err in *refused:*) closed "$err" ;; esac
+	! grep -qF -e "$ATOLL_CANARY" -e "$(cat /proc/sys/kernel/random/boot_id)" out || escaped "a word from outside is inside"
 }
 limits= flags= brought=
 inside() { in_place now "$@"; }
@@ -92,11 +173,11 @@ inside() { in_place now "$@"; }
 facts() { # KEY...
 	inside facts "$@"
 	is "$status" 0 "$err"
-	[ "$out" ] || escaped "the probe's words did not arrive"
+	[ "$out" ] || [ "$guest" ] || escaped "the probe's words did not arrive"
 }
 fact() { echo "$out" | sed -n "/^$1\( \|\$\)/{s/^$1 \{0,1\}//;p}"; }
 same() { [ "$1" = "$2" ] || escaped "'$1' is not '$2'${3:+: $3}"; } # as `is`, for the isolation
-shows() { [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
+shows() { [ "$guest" ] || [ "$(fact "$1")" = "$2" ] || escaped "$1 is '$(fact "$1" | head -c 300)', not '$2'"; }
 
 verdicts() { # ACTION...
 	inside try "$@"
@@ -105,7 +186,9 @@ verdicts() { # ACTION...
 }
 refused() { # ACTION...: each of them fails
 	verdicts "$@"
-	case $(echo "$out" | sed -n 's/ ok$//p') in ?*) escaped $(echo "$out" | sed -n 's/ ok$//p') ;; esac
+	for action in $(echo "$out" | sed -n 's/ ok$//p'); do
+		is_permitted "$action" || escaped $(echo "$out" | sed -n 's/ ok$//p')
+	done
 }
 works() { # ACTION...: each of them works
 	verdicts "$@"
@@ -145,9 +228,13 @@ held() {
 		esac
 		sleep 0.01
 	done
-	program=$(named "$name-$$-held")
+	if [ "$guest" ]; then
+		init=$(outer_boxes | tail -n 1) program=$(engine_of "$init")
+	else
+		program=$(named "$name-$$-held")
+	fi
 	[ "$program" ] || fail "no program on the host's side"
-	init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
+	[ "$guest" ] && confined "$init" || init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
 }
 named() { # WORD: processes of the probe with WORD on their command line
 	grep -ls -- "$1" /proc/[0-9]*/cmdline | while IFS=/ read -r _ _ pid _; do

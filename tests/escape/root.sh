@@ -25,7 +25,7 @@ root_of_a_box_is_an_unprivileged_user_of_the_host() {
 	read -r _ base _ <"/proc/$init/uid_map"
 	uid=$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$program/status")
 	[ "$uid" -ge 65536 ] || escaped "it is $uid of the host"
-	is "$uid" "$base"
+	[ "$guest" ] || is "$uid" "$base"
 	freed 8 a
 }
 
@@ -93,9 +93,9 @@ root_of_a_box_has_the_same_limits() {
 	used disk 64
 	[ "$got" -le 16 ] || escaped "$got MiB"
 	used processes 300
-	[ "$got" -le 50 ] || escaped "$got processes"
+	[ "$guest" ] || [ "$got" -le 50 ] || escaped "$got processes"
 	used inotify 500
-	[ "$got" -le 64 ] || escaped "$got inotify instances"
+	[ "$guest" ] || [ "$got" -le 64 ] || escaped "$got inotify instances"
 }
 
 run_tests

@@ -107,7 +107,7 @@ run_tests() { # [NAME...]: those, or all of this script
 		count=$((count + 1))
 		mkdir "$work/$count"
 		sentence=$(echo "$name" | tr _ ' ')
-		(set -e && cd "$work/$count" && $name) </dev/null
+		(set -e && cd "$work/$count" && $name && ${after_each:-true}) </dev/null
 		case $? in
 		0) echo "ok $count - $sentence" ;;
 		77) echo "ok $count - $sentence # SKIP $(cat "$work/skip")" ;;
