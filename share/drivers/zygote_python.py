@@ -1,6 +1,9 @@
-# zygote_python.py - the warm interpreter of a template that has a python3 of its own: started in a box by init, it waits for a program.
+# zygote_python.py - the warm interpreter of a template that has a python3 of its own, and of guests of isolation tiers: started in a
+# box by init, it waits for a program.
 #
 #	python3 /opt/atoll/zygote_python.py warm      descriptor 3: a blocking stream socket
+#	python3 /opt/atoll/zygote_python.py cells     with the driver of cells loaded: descriptor 3 becomes its channel
+#	python3 /opt/atoll/zygote_python.py data      with numpy, pandas and matplotlib, too
 #	python3 /opt/atoll/zygote_python.py check     prints the version: this interpreter can wait
 #
 # Boxes of base are served by src/zygote instead: a process that forks into boxes has privileges, so it must not execute files of a
@@ -12,6 +15,8 @@ import os
 import sys
 
 SITE = "/opt/atoll/python"
+DRIVER = "/opt/atoll/python.py"
+DATA = ("numpy", "pandas", "matplotlib.pyplot")
 PLAIN = ("LD_", "MALLOC_", "GLIBC_", "TZ=")
 KNOWN = ("PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=", "PYTHON_VERSION=", "PYTHON_PIP_VERSION=", "PYTHON_SHA256=", "PYTHON_SETUPTOOLS_VERSION=",
          "PYTHON_GET_PIP_URL=", "PYTHON_GET_PIP_SHA256=")
@@ -93,19 +98,44 @@ def run(path, names):
         sys.exit(1)
 
 
-def main():
+def load_driver(mode):
+    """The module of the driver, for the modes that have it; else None."""
+    if mode not in ("cells", "data"):
+        return None
+    if mode == "data":
+        os.environ["MPLBACKEND"] = "agg"
+        for name in DATA:
+            try:
+                __import__(name)
+            except ImportError:
+                pass
+    driver = type(sys)("_atoll_driver")
+    driver.__file__ = DRIVER
+    with open(DRIVER, "rb") as file:
+        exec(compile(file.read(), DRIVER, "exec"), driver.__dict__)
+    driver.preload()
+    return driver
+
+
+def main(mode):
+    driver = load_driver(mode)
     words = read_exactly(int.from_bytes(read_exactly(4), "little")).split(b"\0")[:-1]
     argc = int(words[1])
     argv, env = [os.fsdecode(w) for w in words[2:2 + argc]], [os.fsdecode(w) for w in words[2 + argc:]]
     os.chdir(words[0] or b"/home/user")
     set_environment(env)
-    if is_plain(argv, env):
+    driven = argv[1:] == [DRIVER]
+    if is_plain(argv, env) or driven and not driver:
+        os.set_inheritable(3, driven)
         os.execvp(argv[0], argv)
-    os.close(3)
     sys.argv = argv[1:]
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = argv
     set_path(argv[1])
+    if driven:
+        new_main(argv[1])
+        return driver.main(3)
+    os.close(3)
     run(argv[1], new_main(argv[1]))
 
 
@@ -113,4 +143,4 @@ if sys.argv[1:] == ["check"]:
     sys.stdout.reconfigure(line_buffering=True)
     print("%d.%d.%d" % sys.version_info[:3])
 else:
-    main()
+    main(sys.argv[1])

@@ -133,8 +133,7 @@ static int warm_up(const struct keeper_box *b, struct err *e)
 	return sock_send(b->init, &forget, sizeof(forget), NULL, 0, NULL, 0, e);
 }
 
-static int start_warm_interpreter(const struct keeper_box *b, const struct warm_start *how,
-				  struct err *e)
+int build_start_interpreter(const struct keeper_box *b, const struct warm_start *how, struct err *e)
 {
 	struct wire_zygote told = { .head = sock_head(WIRE_ZYGOTE, 0) };
 	char words[160];
@@ -142,7 +141,8 @@ static int start_warm_interpreter(const struct keeper_box *b, const struct warm_
 
 	if (how->option)
 		n += snprintf(words + n, sizeof(words) - (size_t)n, "%s%c", how->option, 0);
-	n += snprintf(words + n, sizeof(words) - (size_t)n, "%s%cwarm", how->script, 0);
+	n += snprintf(words + n, sizeof(words) - (size_t)n, "%s%c%s", how->script, 0,
+		      how->mode ? how->mode : "warm");
 	snprintf(told.program, sizeof(told.program), "%s", how->program);
 	return sock_send(b->init, &told, sizeof(told), words, (size_t)n + 1, NULL, 0, e);
 }
@@ -390,7 +390,7 @@ static int build_interpreter(struct build *x, struct err *e)
 	int made = 0;
 
 	if (j->starts)
-		made = start_warm_interpreter(x->b, j->starts, e);
+		made = build_start_interpreter(x->b, j->starts, e);
 	else if (j->orders >= 0)
 		made = build_fork_zygote(x->h, j, &x->sp, e);
 	j->warm_pool_failed = made < 0;

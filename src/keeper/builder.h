@@ -96,6 +96,9 @@ void build_job_finish(struct keeper *k, struct build_job *take_job);
 
 /* The functions of a kind of job: on a builder thread, and after that on the thread of the loop. */
 must_check int build_box(const struct host_state *h, struct build_job *j, struct err *e);
+/* Sends init the command line of an interpreter that waits in the box. */
+must_check int build_start_interpreter(const struct keeper_box *b, const struct warm_start *how,
+				       struct err *e);
 must_check int limit_work(const struct host_state *h, struct build_job *j, struct err *e);
 void limit_back(struct keeper *k, struct build_job *take_job);
 must_check int freeze_work(const struct host_state *h, struct build_job *j, struct err *e);

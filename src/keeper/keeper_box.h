@@ -51,7 +51,7 @@ struct keeper_box {
 	int metered; /* has a CPU time limit, which the keeper checks */
 	unsigned pool_class; /* of the pool: which warm interpreter waits in it; 0: none */
 	int of_root_pool; /* created for the pool of its root; root_pool.h */
-	int of_tier_pool; /* created for the pool of its tier; tier_pool.h */
+	unsigned of_tier_pool; /* 1 + kind of interpreter: created for this pool of its tier; tier_pool.h */
 	int of_warm_pool; /* created for a pool class and not given to a client yet */
 	struct root *root; /* a copy, until it is created; or NULL: base */
 	int home;      /* the box of a zygote: no client ever gets it */

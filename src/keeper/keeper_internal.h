@@ -107,7 +107,7 @@ struct keeper {
 		uint64_t begun, done; /* rounds of collecting facts */
 		struct tier_waiting *waiting;
 	} tiers;
-	struct tier_pool tier_pools[WIRE_TIER_COUNT];
+	struct tier_pool tier_pools[WIRE_TIER_COUNT][WARM_KINDS];
 	uint64_t tier_maintain_ns; /* next time at which unused pools of tiers are emptied */
 	struct guest_wait *guests; /* boxes whose guest is booting */
 	unsigned nguests;

@@ -82,8 +82,7 @@ static struct pool_class *pool_of(struct keeper *k, const struct keeper_box *b)
 {
 	if (b->of_root_pool)
 		return &root_pool_of(k, b)->boxes;
-	return b->of_tier_pool ? &k->tier_pools[b->meta.about.tier].boxes
-			       : &k->pool_classes[b->pool_class];
+	return b->of_tier_pool ? &tier_pool_of(k, b)->boxes : &k->pool_classes[b->pool_class];
 }
 
 void pool_add(struct keeper *k, struct keeper_box *b)

@@ -309,7 +309,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
-	/* A warm interpreter cannot be forked into a guest; it is preferred, not required. */
+	/* A warm interpreter is preferred, not required; tier_pool.h has those of guests. */
 	if (w->warm[0] && !tier)
 		pool_class = warm_pool_class(k, w->warm, w->warm_group, w->root, &limits);
 	if (pool_class && !warm_pool_wanted(k, pool_class))

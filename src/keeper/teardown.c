@@ -150,8 +150,11 @@ void teardown_seen(struct keeper *k, struct keeper_box *b)
 	keeper_unwatch(k, &b->death);
 	if (b->home)
 		warm_pool_box_died(k, b);
-	if (b->meta.about.state == WIRE_BOX_POOLED)
+	if (b->meta.about.state == WIRE_BOX_POOLED) {
 		pool_drop(k, b);
+		if (b->of_tier_pool)
+			tier_pool_died(k, b);
+	}
 	b->meta.about.state = WIRE_BOX_DYING;
 	if (b->unread)
 		memset(&b->last, 0xff, sizeof(b->last)); /* "unknown" */

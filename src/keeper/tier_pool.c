@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "keeper/keeper_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SECOND 1000000000ull
 #define TIER_POOL_IDLE_NS (120 * SECOND)
@@ -23,17 +25,46 @@ static void tier_pool_empty(struct keeper *k, struct tier_pool *p)
 	}
 }
 
+void tier_pool_end(struct keeper *k, unsigned tier)
+{
+	for (unsigned kind = 0; kind < WARM_KINDS; kind++)
+		tier_pool_empty(k, &k->tier_pools[tier][kind]);
+}
+
 void tier_pool_end_all(struct keeper *k)
 {
 	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
-		tier_pool_empty(k, &k->tier_pools[i]);
+		tier_pool_end(k, i);
+}
+
+struct tier_pool *tier_pool_of(struct keeper *k, const struct keeper_box *b)
+{
+	return &k->tier_pools[b->meta.about.tier][b->of_tier_pool - 1];
+}
+
+/* The kind of the requested interpreter; 0: none, or it is not installed. */
+static unsigned tier_pool_kind(const struct keeper *k, unsigned tier, const char *name)
+{
+	char path[64];
+	unsigned kind = WARM_KINDS;
+
+	if (k->tiers.facts[tier].unsupported & UINT64_C(1) << WIRE_NEED_ZYGOTE)
+		return 0;
+	while (--kind && strncmp(warm_kinds[kind].name, name, WIRE_WARM_NAME) != 0)
+		;
+	if (!kind || !warm_kinds[kind].in_engine.program)
+		return 0;
+	/* The keeper has the host's /usr at /u. */
+	snprintf(path, sizeof(path), "/u%s", warm_kinds[kind].in_engine.program + strlen("/usr"));
+	return access(path, X_OK) == 0 ? kind : 0;
 }
 
 /* Limits of cgroups are written when a client gets a box. The disk is mounted already, and a tier
  * whose limits cannot be changed has its memory. */
-static int tier_pool_fits(const struct keeper *k, unsigned tier, const struct wire_limits *want)
+static int tier_pool_fits(const struct keeper *k, unsigned tier, const struct tier_pool *p,
+			  const struct wire_limits *want)
 {
-	const struct wire_limits *have = &k->tier_pools[tier].limits;
+	const struct wire_limits *have = &p->limits;
 	int fixed = !!(k->tiers.facts[tier].unsupported & UINT64_C(1) << WIRE_NEED_LIMIT);
 
 	if (have->disk_bytes != want->disk_bytes || have->disk_files != want->disk_files ||
@@ -52,82 +83,117 @@ static int tier_pool_can_serve(const struct keeper *k, const struct wire_create 
 	       !w->nlayers && !w->root[0];
 }
 
-struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,
-				  const struct wire_limits *limits)
+static struct keeper_box *tier_pool_drop(struct keeper *k, struct keeper_box *b)
 {
-	unsigned tier = wire_tier_of(w->head.flags);
-	struct tier_pool *p = &k->tier_pools[tier];
-	uint64_t now = now_ns();
-	struct keeper_box *b;
+	pool_drop(k, b);
+	b->of_tier_pool = 0;
+	return b;
+}
 
-	if (!tier_pool_can_serve(k, w))
-		return NULL;
-	if (!tier_pool_fits(k, tier, limits) && !p->boxes.making &&
+/* Counts the request, and gives an unused pool the limits of this request. */
+static void tier_pool_requested(struct keeper *k, unsigned tier, struct tier_pool *p,
+				const struct wire_limits *limits)
+{
+	uint64_t now = now_ns();
+
+	if (!tier_pool_fits(k, tier, p, limits) && !p->boxes.making &&
 	    (!p->boxes.pooled || now - p->asked_ns > TIER_POOL_EVICT_NS)) {
 		tier_pool_empty(k, p);
 		p->limits = *limits;
 	}
-	if (!tier_pool_fits(k, tier, limits))
-		return NULL;
+	if (!tier_pool_fits(k, tier, p, limits))
+		return;
 	/* An engine takes memory: a tier that is used once has no pool. */
 	if (p->asked_ns)
 		p->boxes.depth = TIER_POOL_DEPTH;
 	p->asked_ns = now;
 	keeper_wake_in(k, TIER_POOL_WAKE_MS);
-	b = p->boxes.first;
-	if (b) {
-		pool_drop(k, b);
-		b->of_tier_pool = 0;
-	}
 	pool_stay_quiet(k);
-	return b;
+}
+
+struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,
+				  const struct wire_limits *limits)
+{
+	unsigned tier = wire_tier_of(w->head.flags), kind = tier_pool_kind(k, tier, w->warm);
+	struct tier_pool *p = &k->tier_pools[tier][kind];
+
+	if (!tier_pool_can_serve(k, w))
+		return NULL;
+	tier_pool_requested(k, tier, p, limits);
+	/* Without its interpreter a booted box is still faster than a new one. */
+	if (!p->boxes.first)
+		p = &k->tier_pools[tier][0];
+	if (!p->boxes.first || !tier_pool_fits(k, tier, p, limits))
+		return NULL;
+	return tier_pool_drop(k, p->boxes.first);
 }
 
 void tier_pool_created(struct keeper *k, struct keeper_box *b)
 {
-	k->tier_pools[b->meta.about.tier].boxes.making--;
+	const struct warm_start *how = &warm_kinds[b->of_tier_pool - 1].in_engine;
+	struct err e;
+
+	tier_pool_of(k, b)->boxes.making--;
 	k->pool_making--;
+	if (how->program && build_start_interpreter(b, how, &e) < 0) {
+		tier_pool_died(k, b);
+		pool_log(k, "pool", &e);
+		teardown_kill(k, b);
+		return;
+	}
+	b->meta.about.warm = how->program != NULL;
 	pool_add(k, b);
+}
+
+void tier_pool_died(struct keeper *k, const struct keeper_box *b)
+{
+	tier_pool_of(k, b)->retry_ns = now_ns() + TIER_POOL_RETRY_NS;
 }
 
 void tier_pool_failed(struct keeper *k, struct keeper_box *b, const struct err *e)
 {
-	struct tier_pool *p = &k->tier_pools[b->meta.about.tier];
-
-	p->boxes.making--;
+	tier_pool_of(k, b)->boxes.making--;
 	k->pool_making--;
-	p->retry_ns = now_ns() + TIER_POOL_RETRY_NS;
+	tier_pool_died(k, b);
 	pool_log(k, "pool", e);
 }
 
-static int tier_pool_add_one(struct keeper *k, unsigned tier, struct err *e)
+static int tier_pool_add_one(struct keeper *k, unsigned tier, unsigned kind, struct err *e)
 {
+	struct tier_pool *p = &k->tier_pools[tier][kind];
 	struct build_job *j = build_job_new(BUILD_BOX);
 
 	j->for_pool = 1;
 	j->make.facts = tier_facts_copy(k, tier);
-	if (pool_begin(k, j, &k->tier_pools[tier].limits, k->host.cgroups.version != 0, e) < 0) {
+	if (pool_begin(k, j, &p->limits, k->host.cgroups.version != 0, e) < 0) {
 		free(j->make.facts);
 		free(j);
 		return -1;
 	}
-	j->make.box->of_tier_pool = 1;
-	k->tier_pools[tier].boxes.making++;
+	j->make.box->of_tier_pool = 1 + kind;
+	p->boxes.making++;
 	k->pool_making++;
+	return 0;
+}
+
+static int tier_pool_refill_one(struct keeper *k, unsigned tier, unsigned kind, uint64_t now,
+				struct err *e)
+{
+	const struct tier_pool *p = &k->tier_pools[tier][kind];
+
+	if (now < p->retry_ns || k->tiers.facts[tier].state != WIRE_TIER_OFFERED)
+		return 0;
+	while (p->boxes.pooled + p->boxes.making < p->boxes.depth)
+		if (tier_pool_add_one(k, tier, kind, e) < 0)
+			return -1;
 	return 0;
 }
 
 int tier_pool_refill(struct keeper *k, uint64_t now, struct err *e)
 {
-	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++) {
-		struct tier_pool *p = &k->tier_pools[i];
-
-		if (now < p->retry_ns || k->tiers.facts[i].state != WIRE_TIER_OFFERED)
-			continue;
-		while (p->boxes.pooled + p->boxes.making < p->boxes.depth)
-			if (tier_pool_add_one(k, i, e) < 0)
-				return -1;
-	}
+	for (unsigned i = 0; i < WIRE_TIER_COUNT * WARM_KINDS; i++)
+		if (tier_pool_refill_one(k, i / WARM_KINDS, i % WARM_KINDS, now, e) < 0)
+			return -1;
 	return 0;
 }
 
@@ -138,15 +204,16 @@ void tier_pool_maintain(struct keeper *k)
 
 	if (now < k->tier_maintain_ns)
 		return;
-	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++) {
-		struct tier_pool *p = &k->tier_pools[i];
+	for (unsigned i = 0; i < WIRE_TIER_COUNT * WARM_KINDS; i++) {
+		unsigned tier = i / WARM_KINDS;
+		struct tier_pool *p = &k->tier_pools[tier][i % WARM_KINDS];
 
 		if (!p->asked_ns)
 			continue;
 		keeper_wake_in(k, TIER_POOL_WAKE_MS);
 		low = low < 0 ? warm_pool_memory_is_low(k) : low;
 		if (low || now - p->asked_ns > TIER_POOL_IDLE_NS ||
-		    k->tiers.facts[i].state != WIRE_TIER_OFFERED)
+		    k->tiers.facts[tier].state != WIRE_TIER_OFFERED)
 			tier_pool_empty(k, p);
 		if (now - p->asked_ns > TIER_POOL_IDLE_NS)
 			p->asked_ns = 0;

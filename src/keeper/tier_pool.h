@@ -1,8 +1,10 @@
 /* tier_pool.h - boxes of isolation tiers that are created in advance.
- * Owns: one pool for each tier. Its boxes are booted and their guest stubs are connected; a box that is
- * taken receives RESUME (mux sends it with PERSIST) and its limits. A pool is filled after the second
- * request for its tier within two minutes, and emptied when no client has requested the tier for a
- * while, when memory is short, or when the tier is not offered any longer. */
+ * Owns: for each tier a pool of boxes without an interpreter, and one for each kind of warm
+ * interpreter. The boxes are booted and their guest stubs are connected; an interpreter was started by
+ * init inside, so a later request finds it loaded. mux sends RESUME with the first frame: that of the
+ * interpreter, or PERSIST when a client gets the box. A pool is filled after the second request for it
+ * within two minutes, and emptied when it was not requested for a while, when memory is short, when the
+ * engine has changed, or when the tier is not offered any longer. */
 #pragma once
 #include "base/err.h"
 #include "keeper/root_pool.h"
@@ -19,10 +21,13 @@ struct tier_pool {
 };
 
 /* A pooled box for this request, or NULL. Called for each request of a tier. */
+struct tier_pool *tier_pool_of(struct keeper *k, const struct keeper_box *b);
 struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,
 				  const struct wire_limits *limits);
 void tier_pool_created(struct keeper *k, struct keeper_box *b);
+void tier_pool_died(struct keeper *k, const struct keeper_box *b); /* while it was pooled */
 void tier_pool_failed(struct keeper *k, struct keeper_box *b, const struct err *e);
 must_check int tier_pool_refill(struct keeper *k, uint64_t now, struct err *e);
 void tier_pool_maintain(struct keeper *k); /* called periodically */
+void tier_pool_end(struct keeper *k, unsigned tier);
 void tier_pool_end_all(struct keeper *k);

@@ -21,6 +21,7 @@ struct warm_start {
 	const char *program; /* a path, or a name for init's PATH; NULL: it cannot */
 	const char *option;  /* before the script, or NULL */
 	const char *script;
+	const char *mode; /* last argument; NULL: "warm" */
 };
 
 struct warm_kind {
@@ -29,6 +30,8 @@ struct warm_kind {
 	struct warm_start base;    /* program NULL: forked from a zygote */
 	struct warm_start in_root; /* in a box of a root. Never forked from a zygote: that has
 				    * privileges, and would execute files of the root */
+	struct warm_start in_engine; /* in the guest of an isolation tier, before the box waits in
+				      * its pool: tier_pool.h */
 	unsigned depth; /* boxes that wait with one, once it was requested; shared by the pool
 		        * classes of a kind */
 	unsigned mib;   /* memory of its zygote, about */

@@ -30,7 +30,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 	[WIRE_TIER_PLAIN] = {
 		.name = "plain",
 		.rank = 2,
-		.unsupported = NEED(ZYGOTE) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.mem_extra_bytes = 4 << 20,
 		.pids_times = 1,
 		.pids_extra = 2, /* mux, guest stub */
@@ -57,7 +57,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 	[WIRE_TIER_GVISOR] = {
 		.name = "gvisor",
 		.rank = 3,
-		.unsupported = NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) | NEED(CAPTURE) |
+		.unsupported = NEED(HOST_WRITABLE) | NEED(UPPER) | NEED(CAPTURE) |
 			       NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.mem_extra_bytes = 48 << 20, /* sentry and gofer */
 		.mem_min_bytes = 16 << 20,
