@@ -116,6 +116,7 @@ struct api {
 	struct json_reader *reader; /* parses large bodies */
 	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
 	struct gateway *gateway; /* gateway/gateway.h; NULL: this daemon is not a gateway */
+	json_t *(*nodes)(struct api *a); /* its nodes, for GET /v1/nodes; NULL: not a gateway */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	struct call *tiers_call; /* v1/tiers.h; NULL: none */

@@ -69,6 +69,8 @@ struct tunnel_hooks { /* each may be NULL */
 /* version: of this program; number: of this gateway. hooks are copied. */
 struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version,
 			    const struct tunnel_hooks *hooks);
+/* Replaces the hooks; before the first connection. */
+void tunnels_set_hooks(struct tunnels *t, const struct tunnel_hooks *hooks);
 void tunnels_free(struct tunnels *t);
 /* A connection of a node after its 101: control, or one for requests. Takes the connection. -1: it is
  * refused and closed. */

@@ -484,6 +484,11 @@ struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version
 	return t;
 }
 
+void tunnels_set_hooks(struct tunnels *t, const struct tunnel_hooks *hooks)
+{
+	t->hooks = *hooks;
+}
+
 void tunnels_free(struct tunnels *t)
 {
 	if (!t)

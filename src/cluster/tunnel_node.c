@@ -403,12 +403,23 @@ void tunnel_client_connected(struct tunnel_client *c, unsigned gateway, int take
 	tunnel_dial_start(&d->dial, c->loop, take_fd, c->tls, c->version, control);
 }
 
+void tunnel_client_restart_dials(struct tunnel_client *c)
+{
+	for (unsigned i = 0; c && i < c->ngateways; i++) {
+		struct client_gateway *g = &c->gateways[i];
+
+		g->wanted = g->links_wanted = 0;
+		if (!g->open && !g->dialling_control && !g->retry_at)
+			g->retry_at = loop_now_ms();
+	}
+}
+
 /* ---- time ---- */
 
 static void client_tick_gateway(struct client_gateway *g, uint64_t now)
 {
 	if (g->wanted && now - g->wanted_ms >= TUNNEL_CONNECT_MS) {
-		g->wanted = g->links_wanted = 0; /* the process that connects was replaced */
+		g->wanted = g->links_wanted = 0; /* the gateway requests links again */
 		if (!g->open && !g->dialling_control && !g->retry_at)
 			g->retry_at = now;
 	}

@@ -55,6 +55,8 @@ struct tunnel_client *tunnel_client_new(struct loop *l, struct http_server *serv
 					const struct tunnel_client_hooks *hooks);
 void tunnel_client_connected(struct tunnel_client *c, unsigned gateway, int take_fd);
 void tunnel_client_failed(struct tunnel_client *c, unsigned gateway, const char *why);
+/* The process that connects has ended: sockets that were requested will not come. */
+void tunnel_client_restart_dials(struct tunnel_client *c);
 /* A newer certificate: for connections from now on. Borrowed. */
 void tunnel_client_set_tls(struct tunnel_client *c, struct ssl_ctx_st *tls);
 /* Rule 9: the epoch that hellos of this node contain from now on. */

@@ -14,6 +14,7 @@
 #include "daemon/prove_runner.h"
 #include "daemon/prove_settings.h"
 #include "daemon/server.h"
+#include "daemon/server_cluster.h"
 #include "outbound/outbound.h"
 #include "alert/alerts.h"
 #include "pipeline/pipeline.h"
@@ -31,6 +32,7 @@
 #include "e2bcontrol/e2bcontrol.h"
 #include "e2bcontrol/webhooks.h"
 #include "egress/net_rule.h"
+#include "gateway/gateway.h"
 #include "batch/batch.h"
 #include "buildcache/compile_reuse.h"
 #include "notebook/context.h"
@@ -76,6 +78,7 @@ struct server {
 	struct receipts receipts;
 	struct prove_runner prove;
 	struct buf prove_settings;
+	struct server_cluster *cluster; /* NULL: not part of one */
 	uint64_t drain_ms;
 	int status;
 };
@@ -181,6 +184,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		doctor_connect(&x->api, steal_fd(fd));
 	else if (f->type == WIRE_PROVE && *fd >= 0)
 		prove_runner_connect(&x->prove, steal_fd(fd));
+	else if (f->type == WIRE_CLUSTER_CONNECT && *fd >= 0)
+		server_cluster_connect(x->cluster, steal_fd(fd));
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
 		fleet_set_sole_server(&x->api.fleet, 0);
 		pipelines_alone(x->api.pipelines);
@@ -206,6 +211,7 @@ static void begin_drain(struct server *x)
 	webhook_runner_stop(x->api.webhooks);
 	schedule_runs_alone(x->api.schedules);
 	alerts_stop(x->api.alerts);
+	server_cluster_stop(x->cluster);
 	http_drain(&x->api.http);
 	timer_set(&x->drain, x->drain_ms);
 	timer_set(&x->tick, 10);
@@ -284,6 +290,12 @@ static void all_restored(struct fleet *f)
 			loop_stop(&x->loop);
 			return;
 		}
+	if (server_cluster_start(x->cluster, &e) < 0) {
+		log_error("cannot listen for nodes", LOG_E(&e));
+		x->status = 1;
+		loop_stop(&x->loop);
+		return;
+	}
 	batches_alone(x->api.batches);
 	pipelines_alone(x->api.pipelines);
 	schedule_runs_alone(x->api.schedules);
@@ -862,10 +874,10 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
-	static const struct api_surface *const surfaces[] = { &e2b_surface,    &play_surface,
-							      &ui_surface,     &e2bcontrol_surface,
-							      &tool_surface,   &mcp_surface,
-							      &swerex_surface, NULL };
+	static const struct api_surface *const surfaces[] = {
+		&gateway_surface, &e2b_surface, &play_surface,   &ui_surface, &e2bcontrol_surface,
+		&tool_surface,    &mcp_surface, &swerex_surface, NULL
+	};
 	char boot[64];
 
 	conf.hooks = hooks;
@@ -878,6 +890,7 @@ static int server_begin(struct server *x, struct err *e)
 		return -1;
 	if (read_boot(boot, e) < 0 || open_tls(x, e) < 0 ||
 	    open_oidc(s->config, &x->api.oidc, e) < 0 || loop_init(&x->loop, e) < 0 ||
+	    server_cluster_load(&x->cluster, s, e) < 0 ||
 	    confine_enter(s->uid, s->gid, s->folder, e) < 0)
 		return -1;
 	/* From here on the process has its final uid. */
@@ -925,6 +938,8 @@ static int server_begin(struct server *x, struct err *e)
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
+	if (server_cluster_init(x->cluster, &x->api, &x->supervisor, e) < 0)
+		return -1;
 	server_init_prove(x);
 	alerts = alert_settings(x);
 	x->api.alerts = alerts_new(&x->api.fleet, x->api.metrics, x->api.outbound, &alerts);
@@ -948,6 +963,7 @@ int server_main(const struct server_start *s)
 	}
 	loop_run(&x.loop);
 	http_server_fini(&x.api.http);
+	server_cluster_free(x.cluster);
 	package_preinstall_fini(&x.prepare);
 	mcp_fini(&x.api);
 	swerex_fini(&x.api);

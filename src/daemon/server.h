@@ -13,6 +13,7 @@ struct server_start {
 	int supervisor; /* WIRE_INFO to the supervisor: start a keeper; WIRE_DONE: the server is ready */
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
+	int cluster_listener; /* of a gateway, for nodes; -1: none */
 	int alone; /* 1: no older server is draining; else the supervisor sends WIRE_DONE when it has exited */
 	uid_t uid, own_uid; /* to become; the user that started the daemon */
 	gid_t gid;

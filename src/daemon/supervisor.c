@@ -22,6 +22,7 @@
 #include "daemon/addr.h"
 #include "daemon/keeper_connect.h"
 #include "daemon/confine.h"
+#include "daemon/connector_child.h"
 #include "daemon/doctor_child.h"
 #include "daemon/llm_child.h"
 #include "daemon/outbound_child.h"
@@ -50,18 +51,20 @@
 /* Its value does not change: the supervisor of version 0.1 sets it for the next one. */
 #define SERVERS_VAR "ATOLL_SERVE_FRONTS"
 #define STATE_VAR "ATOLL_SERVE_STATE"         /* the lock on the state folder */
+#define CLUSTER_VAR "ATOLL_SERVE_CLUSTER"     /* the socket of cluster.listen */
 #define ACTIVATED_VAR "ATOLL_SERVE_ACTIVATED" /* set: the service manager made the sockets */
 enum { AGAIN_MS = 200, BACKLOG = 4096, SERVERS_MAX = 8, KEEPER_TRIES = 10, LOG_AGAIN_MS = 60000 };
 
 struct server_process {
 	pid_t pid;
-	int link;           /* -1: it is ending */
-	int told;           /* to drain */
-	int wants_keeper;   /* requested a keeper, and has none yet */
-	int wants_way;      /* requested a connection to egress, and has none yet */
-	int wants_model;    /* requested a connection to the llm process, and has none yet */
-	int wants_outbound; /* the same for the outbound process */
-	uint64_t tried_ns;  /* time of the last attempt */
+	int link;            /* -1: it is ending */
+	int told;            /* to drain */
+	int wants_keeper;    /* requested a keeper, and has none yet */
+	int wants_way;       /* requested a connection to egress, and has none yet */
+	int wants_model;     /* requested a connection to the llm process, and has none yet */
+	int wants_outbound;  /* the same for the outbound process */
+	int wants_connector; /* and for the process that connects to gateways */
+	uint64_t tried_ns;   /* time of the last attempt */
 };
 
 struct supervisor {
@@ -72,6 +75,7 @@ struct supervisor {
 	struct state_dir state_dir;
 	int listeners[SERVER_LISTENERS];
 	unsigned nlisteners;
+	int cluster_listener; /* cluster.listen of a gateway; -1: none */
 	int signals;
 	int pidfile;
 	int state;        /* holds the lock on the state folder; its servers inherit it */
@@ -86,6 +90,7 @@ struct supervisor {
 	struct egress_child egress_child;
 	struct llm_child llm_child;
 	struct outbound_child outbound_child;
+	struct connector_child connector_child;
 	int upgraded; /* this process was started by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -167,7 +172,13 @@ static int supervisor_inherit(struct supervisor *w, struct err *e)
 		if (supervisor_keep(w->state, e) < 0)
 			return -1;
 	}
+	if (getenv(CLUSTER_VAR)) {
+		w->cluster_listener = atoi(getenv(CLUSTER_VAR));
+		if (supervisor_keep(w->cluster_listener, e) < 0)
+			return -1;
+	}
 	w->activated = getenv(ACTIVATED_VAR) != NULL;
+	unsetenv(CLUSTER_VAR);
 	unsetenv(FDS_VAR);
 	unsetenv(SERVERS_VAR);
 	unsetenv(STATE_VAR);
@@ -229,6 +240,20 @@ static int listen_local(struct supervisor *w, const char *path, struct err *e)
 	return w->state_dir.access_gid ? supervisor_admit_group(w, path, e) : 0;
 }
 
+/* Of a gateway, for nodes. */
+static int open_cluster_socket(struct supervisor *w, struct err *e)
+{
+	enum cluster_role role = (enum cluster_role)config_number(&w->config, CONFIG_CLUSTER_ROLE);
+	struct addr a;
+
+	if (!cluster_is_gateway(role) || w->cluster_listener >= 0)
+		return 0;
+	if (addr_parse(&a, config_text(&w->config, CONFIG_CLUSTER_LISTEN), e) < 0)
+		return -1;
+	w->cluster_listener = addr_listen(&a, BACKLOG, e);
+	return w->cluster_listener < 0 ? err_in(e, "cluster.listen") : 0;
+}
+
 static int open_sockets(struct supervisor *w, struct err *e)
 {
 	const char *const *addresses = config_list(&w->config, CONFIG_LISTEN);
@@ -260,6 +285,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 				  .layer_names = layer_names(),
 				  .supervisor = link,
 				  .nlisteners = w->nlisteners,
+				  .cluster_listener = w->cluster_listener,
 				  .alone = w->nservers == 0,
 				  .uid = w->state_dir.uid,
 				  .gid = w->state_dir.gid,
@@ -282,6 +308,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 	own_close_fd(&w->egress_child.child.link);
 	own_close_fd(&w->llm_child.child.link);
 	own_close_fd(&w->outbound_child.child.link);
+	own_close_fd(&w->connector_child.child.link);
 	/* Or the other servers would not notice the end of the supervisor. The pidfile stays
 	 * open: the server holds its lock, too. */
 	for (unsigned i = 0; i < w->nservers; i++)
@@ -391,6 +418,8 @@ static void say_where(const struct supervisor *w)
 		if (addr_of(w->listeners[i], &a, &e) == 0)
 			fprintf(stderr, "atoll: serving on %s%s\n",
 				strncmp(a.text, "unix:", 5) ? scheme : "", a.text);
+	if (w->cluster_listener >= 0 && addr_of(w->cluster_listener, &a, &e) == 0)
+		fprintf(stderr, "atoll: nodes connect to %s\n", a.text);
 }
 
 static void note_pidfile(struct supervisor *w)
@@ -433,6 +462,7 @@ static void server_says(struct supervisor *w, struct server_process *f)
 	if (n <= 0) { /* it is ending; its exit status has the reason */
 		own_close_fd(&f->link);
 		f->wants_keeper = f->wants_way = f->wants_model = f->wants_outbound = 0;
+		f->wants_connector = 0;
 		return;
 	}
 	if (said->type == WIRE_INFO)
@@ -443,6 +473,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		f->wants_model = 1;
 	else if (said->type == WIRE_OUTBOUND_CONNECT)
 		f->wants_outbound = 1;
+	else if (said->type == WIRE_CLUSTER_CONNECT)
+		f->wants_connector = 1;
 	else if (said->type == WIRE_ALERT_COMMAND)
 		alert_child_start(&w->alert_child, &w->config, &w->state_dir, f->link);
 	else if (said->type == WIRE_DOCTOR)
@@ -471,6 +503,10 @@ static void begin_again(struct supervisor *w)
 	setenv(STATE_VAR, state, 1);
 	for (unsigned i = 0; i < w->nlisteners; i++)
 		buf_printf(&fds, ",%d", hand_on(w->listeners[i]));
+	if (w->cluster_listener >= 0) {
+		snprintf(state, sizeof(state), "%d", hand_on(w->cluster_listener));
+		setenv(CLUSTER_VAR, state, 1);
+	}
 	/* The servers stay children of this process, so the new binary reaps them. */
 	for (unsigned i = 0; i < w->nservers; i++)
 		if (w->servers[i].link >= 0)
@@ -510,6 +546,7 @@ static void take_over(struct supervisor *w)
 	egress_child_apply(&w->egress_child, &w->config);
 	llm_child_apply(&w->llm_child, &w->config);
 	outbound_child_apply(&w->outbound_child, &w->config);
+	connector_child_apply(&w->connector_child, &w->config);
 	if (start_server(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
@@ -565,6 +602,7 @@ static void supervisor_reap(struct supervisor *w)
 		if (egress_child_ended(&w->egress_child, pid) ||
 		    llm_child_ended(&w->llm_child, pid) ||
 		    outbound_child_ended(&w->outbound_child, pid) ||
+		    connector_child_ended(&w->connector_child, pid) ||
 		    alert_child_ended(&w->alert_child, pid) ||
 		    doctor_child_ended(&w->doctors, pid) || prove_child_ended(&w->prove_child, pid))
 			continue;
@@ -680,6 +718,22 @@ static int hand_outbound(struct supervisor *w)
 	return waiting;
 }
 
+/* The same for the process that connects to gateways. */
+static int hand_connector(struct supervisor *w)
+{
+	int waiting = 0;
+
+	for (unsigned i = 0; i < w->nservers; i++) {
+		struct server_process *f = &w->servers[i];
+
+		if (f->wants_connector && f->link >= 0 &&
+		    connector_child_hand(&w->connector_child, f->link) == 0)
+			f->wants_connector = 0;
+		waiting |= f->wants_connector;
+	}
+	return waiting;
+}
+
 static void supervisor_watch(struct supervisor *w)
 {
 	while (!w->leaving || w->nservers) {
@@ -690,7 +744,8 @@ static void supervisor_watch(struct supervisor *w)
 		for (unsigned i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = w->servers[i].link, .events = POLLIN };
 		rc = poll(p, n + 1,
-			  hand_keepers(w) | hand_ways(w) | hand_models(w) | hand_outbound(w)
+			  hand_keepers(w) | hand_ways(w) | hand_models(w) | hand_outbound(w) |
+					  hand_connector(w)
 				  ? AGAIN_MS / 4
 				  : -1);
 		if (rc < 0 && errno != EINTR)
@@ -762,7 +817,8 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 		w->pidfile = pidfile_take(w->run, e);
 	if (w->pidfile >= 0 && w->state < 0)
 		w->state = pidfile_lock_state(w->state_dir.state, e);
-	if (w->pidfile < 0 || w->state < 0 || open_sockets(w, e) < 0 || catch_signals(w, e) < 0)
+	if (w->pidfile < 0 || w->state < 0 || open_sockets(w, e) < 0 ||
+	    open_cluster_socket(w, e) < 0 || catch_signals(w, e) < 0)
 		return -1;
 	note_pidfile(w);
 	/* The disk images of the keeper are in this folder, too. */
@@ -773,12 +829,18 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 	egress_child_apply(&w->egress_child, &w->config);
 	llm_child_apply(&w->llm_child, &w->config);
 	outbound_child_apply(&w->outbound_child, &w->config);
+	connector_child_apply(&w->connector_child, &w->config);
 	return start_server(w, e);
 }
 
 static int run_serve(const struct cli *cli, const struct args *a)
 {
-	struct supervisor w = { .cli = cli, .args = a, .signals = -1, .pidfile = -1, .state = -1 };
+	struct supervisor w = { .cli = cli,
+				.args = a,
+				.signals = -1,
+				.pidfile = -1,
+				.state = -1,
+				.cluster_listener = -1 };
 	struct cli_error t;
 	struct err e;
 
@@ -786,6 +848,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	egress_child_init(&w.egress_child, geteuid() == 0);
 	llm_child_init(&w.llm_child, geteuid() == 0);
 	outbound_child_init(&w.outbound_child, geteuid() == 0);
+	connector_child_init(&w.connector_child, geteuid() == 0);
 	if (supervisor_begin(&w, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))

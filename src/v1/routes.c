@@ -26,6 +26,7 @@
 #include "v1box/pause.h"
 #include "v1/docs.h"
 #include "v1/doctor.h"
+#include "v1/nodes.h"
 #include "v1/tiers.h"
 #include "v1box/secrets.h"
 #include "v1box/snapshots.h"
@@ -58,6 +59,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/healthz", NEED_NOTHING, info_health, "check that the server is running", .group = "daemon" },
 	{ "GET", "/v1/info", NEED_VIEWER, info_daemon, "show version and limits of the daemon, and the caller's team and role", .group = "daemon", .scope = SCOPE_ANY },
 	{ "GET", "/v1/doctor", NEED_OWNER, doctor_show, "check whether the machine supports boxes, as `atoll doctor` does; only for team default", .group = "daemon" },
+	{ "GET", "/v1/nodes", NEED_VIEWER, nodes_list, "list the nodes of this gateway: state, version, figures of the last heartbeat", .group = "daemon" },
 	{ "GET", "/v1/tiers", NEED_VIEWER, tiers_list, "list the isolation tiers of this host, and what those that are not offered need", .group = "daemon" },
 	{ "POST", "/v1/tiers/refresh", NEED_OWNER, tiers_refresh, "operators: examine the tiers of this host again", tiers_refresh_fields, .group = "daemon", .action = "tiers.refresh" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon", .scope = SCOPE_ANY },

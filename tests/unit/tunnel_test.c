@@ -496,9 +496,10 @@ TEST(the_certificate_decides_which_machine_may_connect)
 {
 	struct ssl_ctx_st *tls = client_tls(CLUSTER_GATEWAY, 7);
 
+	/* A machine that is gateway and node. */
 	begin_gate();
 	make_client("0.3.0", tls);
-	CHECK(UNTIL(logged("the certificate of gateway 7 is not that of a node")));
+	CHECK(UNTIL(is_up(TUNNEL_IDLE)));
 	end_gate();
 	tls_free(tls);
 	tls = client_tls(CLUSTER_NODE, 66);

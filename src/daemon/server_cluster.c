@@ -1,0 +1,313 @@
+/* server_cluster.c - see server_cluster.h. */
+#include "daemon/server_cluster.h"
+#include "base/log.h"
+#include "cluster/certificates.h"
+#include "cluster/tunnel.h"
+#include "cluster/tunnel_node.h"
+#include "daemon/node_figures.h"
+#include "gateway/gateway.h"
+#include "gateway/nodes.h"
+#include "http/tls.h"
+#include "metrics/metrics.h"
+#include "wire/sock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct server_cluster {
+	const struct server_start *start;
+	enum cluster_role role;
+	struct cluster_peer self;
+	struct ssl_ctx_st *server_tls, *client_tls; /* NULL: has not joined */
+	char name[CONTROL_NAME];
+	struct api *api;
+	struct frame_conn *supervisor;
+	struct metrics_source source;
+	/* gateway */
+	struct http_server http;
+	int listening;
+	struct tunnels *tunnels;
+	struct gateway *gateway;
+	/* node */
+	struct tunnel_client *client;
+	struct node_figures *figures;
+	struct frame_conn connector;
+	int connector_open, stopped;
+	uint32_t dials; /* requested before the connection to that process came: bits by gateway */
+};
+
+/* ---- keys ---- */
+
+static int cluster_load_keys(struct server_cluster *x, const char *folder, struct err *e)
+{
+	struct cluster_identity id = { 0 };
+	int rc;
+
+	if (cluster_identity_load(&id, folder, e) < 0)
+		return -1;
+	rc = cluster_identity_self(&id, &x->self, e);
+	if (rc == 0 && cluster_is_gateway(x->role))
+		rc = cluster_tls_server(&id, CLUSTER_CLIENTS_JOINING, &x->server_tls, e);
+	if (rc == 0 && cluster_is_node(x->role))
+		rc = cluster_tls_client(&id, &x->client_tls, e);
+	cluster_identity_fini(&id);
+	return rc;
+}
+
+int server_cluster_load(struct server_cluster **out, const struct server_start *s, struct err *e)
+{
+	enum cluster_role role = (enum cluster_role)config_number(s->config, CONFIG_CLUSTER_ROLE);
+	const char *name = config_text(s->config, CONFIG_CLUSTER_NAME);
+	struct server_cluster *x;
+	char folder[1100];
+	struct err why;
+
+	*out = NULL;
+	if (role == CLUSTER_ALONE)
+		return 0;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		abort();
+	x->start = s;
+	x->role = role;
+	if (name)
+		snprintf(x->name, sizeof(x->name), "%s", name);
+	else if (gethostname(x->name, sizeof(x->name) - 1) < 0) {
+		free(x);
+		return err_sys(e, "read the host name");
+	}
+	snprintf(folder, sizeof(folder), "%.1000s/cluster", config_text(s->config, CONFIG_STATE));
+	if (cluster_load_keys(x, folder, &why) < 0)
+		log_error("this machine has no tunnels: it has not joined a cluster", LOG_E(&why));
+	else if (role == CLUSTER_GATEWAY && x->self.role != CLUSTER_GATEWAY) {
+		free(x);
+		return err_set(e, ERR_INVALID,
+			       "cluster.role = gateway, but the certificate in %.120s is that of a "
+			       "node; join as a gateway",
+			       folder);
+	}
+	*out = x;
+	return 0;
+}
+
+/* ---- a gateway ---- */
+
+static void cluster_head(struct http_req *r)
+{
+	struct server_cluster *x = r->server->user;
+	static const char why[] =
+		"{\"error\":{\"kind\":\"not_found\",\"message\":\"this address is for "
+		"nodes of the cluster; clients use serve.listen\"}}\n";
+
+	if (strcmp(r->path, "/tunnel") == 0)
+		tunnels_accept(x->tunnels, r);
+	else
+		http_reply(r, 404, "application/json", why, sizeof(why) - 1);
+}
+
+static int cluster_init_gateway(struct server_cluster *x, struct err *e)
+{
+	enum place_policy policy =
+		(enum place_policy)config_number(x->start->config, CONFIG_CLUSTER_PLACEMENT);
+
+	x->tunnels = tunnels_new(x->api->loop, x->self.number, ATOLL_VERSION, NULL);
+	http_server_init(&x->http, x->api->loop);
+	x->http.user = x;
+	x->http.on_head = cluster_head;
+	x->api->nodes = gateway_nodes_json;
+	return gateway_new(&x->gateway, x->api, x->tunnels, policy, e);
+}
+
+/* ---- a node ---- */
+
+static void cluster_ask_connector(struct server_cluster *x)
+{
+	struct frame ask = sock_head(WIRE_CLUSTER_CONNECT, 0);
+
+	frame_conn_send(x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void cluster_dial(void *user, unsigned gateway)
+{
+	struct server_cluster *x = user;
+	struct frame ask = sock_head(WIRE_CLUSTER_DIAL, 0);
+
+	ask.flags = (uint16_t)gateway;
+	if (x->connector_open)
+		frame_conn_send(&x->connector, &ask, sizeof(ask), NULL, 0, -1);
+	else
+		x->dials |= 1u << gateway;
+}
+
+static void cluster_dialled(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
+{
+	struct server_cluster *x = loop_owner(p, struct server_cluster, connector);
+	const char *tail = (const char *)(f + 1);
+
+	if (f->type != WIRE_CLUSTER_DIAL)
+		return;
+	if (*fd >= 0) {
+		tunnel_client_connected(x->client, f->flags, *fd);
+		*fd = -1;
+	} else {
+		char *why = buf_text("%.*s", (int)(len - sizeof(*f)), tail);
+
+		tunnel_client_failed(x->client, f->flags, why);
+		free(why);
+	}
+}
+
+/* Requests that it had are made again after TUNNEL_CONNECT_MS; that of a control connection now. */
+static void cluster_connector_gone(struct frame_conn *p, const struct err *why)
+{
+	struct server_cluster *x = loop_owner(p, struct server_cluster, connector);
+
+	x->connector_open = 0;
+	if (x->stopped)
+		return;
+	log_warn("the process that connects to gateways has ended", LOG_E(why));
+	tunnel_client_restart_dials(x->client);
+	cluster_ask_connector(x);
+}
+
+void server_cluster_connect(struct server_cluster *x, int take_fd)
+{
+	if (!x || x->connector_open || x->stopped) {
+		close(take_fd);
+		return;
+	}
+	frame_conn_init(&x->connector, x->api->loop, take_fd);
+	x->connector.on_frame = cluster_dialled;
+	x->connector.on_gone = cluster_connector_gone;
+	x->connector_open = 1;
+	for (unsigned i = 0; i < 32; i++)
+		if (x->dials & 1u << i)
+			cluster_dial(x, i);
+	x->dials = 0;
+}
+
+static void cluster_figures(void *user, struct control_figures *out)
+{
+	struct server_cluster *x = user;
+
+	node_figures_read(x->figures, out);
+	out->draining |= x->stopped;
+}
+
+static void cluster_start_node(struct server_cluster *x)
+{
+	const struct tunnel_client_hooks hooks = { .user = x,
+						   .connect = cluster_dial,
+						   .figures = cluster_figures };
+	const char *const *gateways = config_list(x->start->config, CONFIG_CLUSTER_GATEWAYS);
+	struct tunnel_client_conf conf = { .number = x->self.number,
+					   .name = x->name,
+					   .version = ATOLL_VERSION,
+					   .tls = x->client_tls };
+
+	while (gateways[conf.gateways] && conf.gateways < 32)
+		conf.gateways++;
+	cluster_ask_connector(x);
+	x->client = tunnel_client_new(x->api->loop, &x->api->http, &conf, &hooks);
+}
+
+/* ---- figures ---- */
+
+static void cluster_put_gateway(struct metrics *m, struct tunnels *t)
+{
+	struct tunnels_figures f = tunnels_figures(t);
+
+	metrics_put(m, METRIC_CLUSTER_NODES, f.up, "up", NULL);
+	metrics_put(m, METRIC_CLUSTER_NODES, f.nodes - f.up, "unreachable", NULL);
+	metrics_put(m, METRIC_CLUSTER_LINKS, f.idle, "idle", NULL);
+	metrics_put(m, METRIC_CLUSTER_LINKS, f.busy, "busy", NULL);
+	metrics_put(m, METRIC_CLUSTER_WAITING, f.waiting, NULL, NULL);
+	metrics_put(m, METRIC_CLUSTER_HEARTBEATS, (double)f.heartbeats, "received", NULL);
+	metrics_put(m, METRIC_CLUSTER_HEARTBEATS, (double)f.acknowledged, "acknowledged", NULL);
+	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.accepted, "accepted", NULL);
+	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.rejected, "rejected", NULL);
+	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.closed_for_error, "error", NULL);
+}
+
+static void cluster_put_node(struct metrics *m, const struct tunnel_client *c)
+{
+	struct tunnel_client_figures f = tunnel_client_figures(c);
+
+	metrics_put(m, METRIC_CLUSTER_GATEWAYS, f.connected, "up", NULL);
+	metrics_put(m, METRIC_CLUSTER_GATEWAYS, f.gateways - f.connected, "unreachable", NULL);
+	metrics_put(m, METRIC_CLUSTER_LINKS, f.links - f.busy, "idle", NULL);
+	metrics_put(m, METRIC_CLUSTER_LINKS, f.busy, "busy", NULL);
+	metrics_put(m, METRIC_CLUSTER_HEARTBEATS, (double)f.heartbeats, "sent", NULL);
+	metrics_put(m, METRIC_CLUSTER_HEARTBEATS, (double)f.acknowledged, "acknowledged", NULL);
+	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.connects, "opened", NULL);
+	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.failures, "failed", NULL);
+}
+
+static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
+{
+	struct server_cluster *x = loop_owner(s, struct server_cluster, source);
+
+	if (x->tunnels)
+		cluster_put_gateway(m, x->tunnels);
+	if (x->client)
+		cluster_put_node(m, x->client);
+}
+
+/* ---- life ---- */
+
+int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_conn *supervisor,
+			struct err *e)
+{
+	if (!x)
+		return 0;
+	x->api = a;
+	x->supervisor = supervisor;
+	x->source.read = cluster_read_figures;
+	metrics_add_source(a->metrics, &x->source);
+	if (x->client_tls)
+		x->figures =
+			node_figures_new(a, config_list(x->start->config, CONFIG_CLUSTER_LABELS));
+	return cluster_is_gateway(x->role) ? cluster_init_gateway(x, e) : 0;
+}
+
+int server_cluster_start(struct server_cluster *x, struct err *e)
+{
+	if (!x)
+		return 0;
+	if (x->server_tls && x->start->cluster_listener >= 0) {
+		if (http_listen(&x->http, x->start->cluster_listener, x->server_tls, e) < 0)
+			return -1;
+		x->listening = 1;
+	}
+	if (x->client_tls)
+		cluster_start_node(x);
+	return 0;
+}
+
+void server_cluster_stop(struct server_cluster *x)
+{
+	if (!x || x->stopped)
+		return;
+	x->stopped = 1;
+	if (x->listening)
+		http_drain(&x->http);
+	tunnel_client_stop(x->client);
+}
+
+void server_cluster_free(struct server_cluster *x)
+{
+	if (!x)
+		return;
+	gateway_free(x->gateway);
+	if (x->tunnels)
+		http_server_fini(&x->http);
+	tunnels_free(x->tunnels);
+	tunnel_client_free(x->client);
+	node_figures_free(x->figures);
+	if (x->connector_open)
+		frame_conn_fini(&x->connector);
+	tls_free(x->server_tls);
+	tls_free(x->client_tls);
+	free(x);
+}

@@ -1,0 +1,118 @@
+#!/bin/sh
+# tunnels.sh - tunnels of two nodes to a gateway, on loopback: killed processes connect again.
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+chmod 711 "$work" "$TMPDIR"
+keys=$(dirname "$ATOLL")/cluster_keys
+unset ATOLL_RUN
+
+# machine NAME SETTING=VALUE...: starts the daemon of one machine; its folder is $work/NAME.
+machine() {
+	name=$1
+	shift
+	env ATOLL_RUN="$work/$name/run" ATOLL_LISTEN=127.0.0.1:0 ATOLL_LOG_FORMAT=text ATOLL_CLUSTER_NAME="$name" "$@" \
+		"$ATOLL" serve --state "$work/$name/state" >/dev/null 2>"$work/$name/log" &
+	echo $! >"$work/$name/supervisor"
+}
+pid_of() { cat "$work/$1/supervisor"; }
+server_of() { pgrep -P "$(pid_of "$1")" -x atoll-server | tail -n 1; }
+serves() { grep -q 'serving on unix:' "$work/$1/log" || ! kill -0 "$(pid_of "$1")"; }
+left() { ! kill -0 "$1"; }
+leave() {
+	for name in one two gate; do
+		[ -e "$work/$name/supervisor" ] || continue
+		pid=$(pid_of $name)
+		keeper=$(ATOLL_RUN=$work/$name/run "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
+		kill "$pid" 2>/dev/null && soon left "$pid"
+		[ -z "$keeper" ] || kill "$keeper" 2>/dev/null
+	done
+	keeper=
+	finish
+}
+trap leave EXIT
+
+# nodes FILTER: of GET /v1/nodes.
+nodes() { curl -sS --max-time 20 -H "X-API-Key: $key" "$url/v1/nodes" >"$work/nodes" && jq -r "$1" "$work/nodes"; }
+nodes_are() { [ "$(nodes '[.items[] | "\(.number) \(.name) \(.state)"] | join(", ")')" = "$1" ]; }
+# metric MACHINE-URL KEY NAME: its value.
+metric() { curl -sS --max-time 20 -H "X-API-Key: $2" "$1/metrics" | sed -n "s/^$3 //p"; }
+metric_is() { [ "$(metric "$1" "$2" "$3")" = "$4" ]; }
+address_of() { sed -n 's/^atoll: serving on \(http[^ ]*\)$/\1/p' "$work/$1/log"; }
+
+# How often node 2 has opened its tunnel.
+connects() { grep -c 'node connected.*node=2 ' "$work/gate/log"; }
+more_than() { [ "$(connects)" -gt "$1" ]; }
+
+for name in gate one two; do mkdir -p "$work/$name/state/cluster"; done
+"$keys" "$work/gate/state/cluster" gateway=1 "$work/one/state/cluster" node=2 "$work/two/state/cluster" node=40 ||
+	{ echo "Bail out! no keys"; exit 1; }
+start_gate() {
+	machine gate ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_LISTEN="$1" ATOLL_CLUSTER_SECRETS="$work/secrets" \
+		ATOLL_CLUSTER_DATABASE='host=/nowhere user=atoll'
+}
+start_gate 127.0.0.1:0
+soon serves gate
+tunnel=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' "$work/gate/log")
+[ "$tunnel" ] || { echo "Bail out! the gateway did not start: $(tail -n 3 "$work/gate/log")"; exit 1; }
+machine one ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel" ATOLL_CLUSTER_LABELS=disk=fast
+machine two ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="127.0.0.1:1,$tunnel"
+url=$(address_of gate)
+key=$("$ATOLL" key new tests --state "$work/gate/state" --quiet)
+soon serves one
+soon serves two
+both_up='2 one up, 40 two up'
+
+nodes_open_tunnels_and_send_heartbeats() {
+	soon nodes_are "$both_up"
+	full() { [ "$(nodes '[.items[] | .figures != null and .connections.idle == 4] | all')" = true ]; }
+	soon full
+	is "$(nodes '.items[0].figures | "\(.draining) \(.labels[0]) \(.boxes) \(.cpus > 0) \(.memory_free > 0) \(.arch)"')" \
+		"false disk=fast 0 true true $(uname -m)"
+	is "$(nodes '.items[0].version')" "$("$ATOLL" --version | grep -o '[0-9][0-9.]*' | head -n 1)"
+	curl -sS -H "X-API-Key: $key" "$url/openapi.json" >openapi.json
+	printf 'GET /v1/nodes 200 %s\n' "$(tr -d '\n' <"$work/nodes")" >answers
+	/usr/bin/python3 "$here/openapi.py" openapi.json answers >wrong || fail "$(cat wrong)"
+	soon metric_is "$url" "$key" 'atoll_cluster_nodes{state="up"}' 2
+	# The second node has a gateway that does not answer, and the one that does.
+	other=$("$ATOLL" key new tests --state "$work/two/state" --quiet)
+	soon metric_is "$(address_of two)" "$other" 'atoll_cluster_gateways{state="up"}' 1
+	is "$(metric "$(address_of two)" "$other" 'atoll_cluster_gateways{state="unreachable"}')" 1
+	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $other" "$(address_of two)/v1/nodes")" 404
+}
+
+a_killed_server_of_a_node_connects_again() {
+	soon nodes_are "$both_up"
+	before=$(connects)
+	kill -9 "$(server_of one)"
+	soon more_than "$before"
+	soon nodes_are "$both_up"
+	has "$(cat "$work/gate/log")" "tunnel of a node ended"
+}
+
+a_killed_process_that_connects_is_replaced() {
+	soon nodes_are "$both_up"
+	kill -9 "$(pgrep -P "$(pid_of one)" -x atoll-cluster)"
+	new() { pgrep -P "$(pid_of one)" -x atoll-cluster; }
+	soon new
+	before=$(connects)
+	kill -9 "$(server_of one)"
+	soon more_than "$before"
+	soon nodes_are "$both_up"
+}
+
+a_killed_server_of_the_gateway_gets_its_tunnels_back() {
+	soon nodes_are "$both_up"
+	kill -9 "$(server_of gate)"
+	soon nodes_are "$both_up"
+	full() { [ "$(nodes '[.items[].connections.idle == 4] | all')" = true ]; }
+	soon full
+}
+
+other_connections_to_the_port_of_nodes_are_refused() {
+	is "$(curl -sk -o body -w '%{http_code}' "https://$tunnel/v1/boxes")" 404
+	has "$(cat body)" "this address is for nodes"
+	is "$(curl -sk -o body -D head -w '%{http_code}' -H 'Upgrade: atoll-tunnel/1' -H 'Connection: Upgrade' "https://$tunnel/tunnel")" 403
+	nodes_are "$both_up" || soon nodes_are "$both_up"
+}
+
+run_tests
