@@ -51,7 +51,7 @@ struct agent_session {
 	struct agent_session_owner *owner;
 	json_t *order;
 	int keep;
-	char box[ID_LEN + 1], run[ID_LEN + 1], mark[ID_LEN + 1];
+	char box[ID_MAX + 1], run[ID_MAX + 1], mark[ID_MAX + 1];
 	unsigned allowed, max_steps;
 	struct trace_context trace; /* of the request that started it */
 

@@ -142,7 +142,7 @@ struct principal {
 	char id[STORE_NAME + 1]; /* of the key; "uid:0" on the unix socket; "": not authenticated */
 	char team[STORE_NAME + 1];
 	enum store_role role;
-	char box[ID_LEN + 1]; /* the only box that the key may use; "": any */
+	char box[ID_MAX + 1];           /* the only box that the key may use; "": any */
 	char isolation[STORE_WORD + 1]; /* minimum tier of the key; "": none */
 	uint8_t hash[SHA256_BYTES];
 	int has_hash;     /* hash is set: a key that can be revoked */
@@ -255,8 +255,8 @@ struct call {
 	struct route_match match;
 	struct principal who;
 	json_t *body;          /* checked against the row; an empty object when there is none */
-	char held[ID_LEN + 1]; /* id of the box that does not become idle while the call lasts */
-	char id[ID_LEN + 1];
+	char held[ID_MAX + 1]; /* id of the box that does not become idle while the call lasts */
+	char id[ID_MAX + 1];
 	struct trace_context trace; /* of the request */
 	int64_t trace_ns;           /* when it began, if it is recorded */
 	int audited;                /* the action of the route is in the audit log */

@@ -75,7 +75,7 @@ static void idem_replay(struct call *c, const struct store_idem *was)
 	http_reply(c->req, was->status, was->type, was->body, was->len);
 }
 
-enum idempotency_result idempotency_begin(struct call *c, struct idem **out, char made[ID_LEN + 1])
+enum idempotency_result idempotency_begin(struct call *c, struct idem **out, char made[ID_MAX + 1])
 {
 	const char *key = http_header(c->req, "idempotency-key");
 	enum idempotency_result go = IDEM_ANSWERED;

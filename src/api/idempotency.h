@@ -14,7 +14,7 @@ enum idempotency_result {
 };
 /* *out: the caller passes it to one of the functions below; NULL without a key, which
  * they accept. */
-enum idempotency_result idempotency_begin(struct call *c, struct idem **out, char made[ID_LEN + 1]);
+enum idempotency_result idempotency_begin(struct call *c, struct idem **out, char made[ID_MAX + 1]);
 /* Stores the id of the object that is being created, in the same transaction as its row, so that
  * a crash leaves both or none. */
 must_check int idempotency_subject(struct idem *i, const char *id, struct err *e);

@@ -307,7 +307,7 @@ static void batch_restore(struct batches *a)
 	}
 	for (unsigned i = 0; i < rows.n; i++) {
 		struct batch *b;
-		char id[ID_LEN + 1];
+		char id[ID_MAX + 1];
 
 		memcpy(id, rows.v[i].id, sizeof(id));
 		if (batches_find(a, id)) {

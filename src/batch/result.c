@@ -207,7 +207,7 @@ static void result_record(struct work *w, const struct batch_job_end *end, struc
 	row.started_ns = row.ended_ns - (int64_t)end->end.run_us * 1000;
 	row.status = cause_status(&end->end);
 	row.output_bytes = j->seen[0] + j->seen[1];
-	snprintf(row.box, sizeof(row.box), "%.12s", j->about.id);
+	snprintf(row.box, sizeof(row.box), "%.15s", j->about.id);
 	snprintf(row.team, sizeof(row.team), "%s", w->batch->row.team);
 	snprintf(row.tag, sizeof(row.tag), "batch-%s", w->batch->row.id);
 	snprintf(row.cause, sizeof(row.cause), "%s", cause_name(cause_of(&end->end)));

@@ -38,7 +38,7 @@ struct compile_reuse {
 	struct compile_reuse *next;
 	struct box *box; /* the list owner; NULL: idle */
 	struct fleet *fleet;
-	char box_id[ID_LEN + 1];
+	char box_id[ID_MAX + 1];
 	struct compile_reuse_spec want;
 	unsigned starts; /* execs of the box at the time of the lookup */
 	int is_keyed;

@@ -412,7 +412,7 @@ int exec_follow_start(struct exec_follow *f, json_t *take_body)
 {
 	auto_free char *path = api_client_path("/v1/boxes/%s/execs", f->box);
 	json_t *body = take_body;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct err e;
 	int status;
 

@@ -140,7 +140,7 @@ static void new_say(const struct cli *cli, const json_t *box)
 
 static json_t *new_request(struct api_client *r, const json_t *want)
 {
-	char once[ID_LEN + 1];
+	char once[ID_MAX + 1];
 	struct err e;
 
 	/* So that one box is created, even if the answer is lost and the request is repeated. */

@@ -290,7 +290,7 @@ static int pipeline_begin(struct api_client *r, const struct args *a)
 {
 	struct story s = new_story(r, a);
 	json_t *task = pipeline_task(r, a), *doc;
-	char once[ID_LEN + 1];
+	char once[ID_MAX + 1];
 	struct err e;
 	int status;
 

@@ -33,7 +33,7 @@ static void print_row(struct keeper_sync *k, const struct wire_box *b)
 
 	if (boxh_counters(k, b->id, &n, &e) < 0)
 		return; /* it ended after the list was read */
-	printf("%-14s %-8s %12s %12s / %-9s %5lld / %u\n", b->id, b->template,
+	printf("%-15s %-8s %12s %12s / %-9s %5lld / %u\n", b->id, b->template,
 	       units_time(age, (clock_ns(CLOCK_REALTIME) - b->created_ns) / 1000),
 	       units_size(used, n.mem_now), units_size(limit, b->limits.mem_bytes),
 	       (long long)n.pids_now, b->limits.pids);
@@ -60,7 +60,7 @@ static int ps_list(const struct cli *cli, struct keeper_sync *k, json_t *rows, s
 	int n;
 
 	if (!cli->json && !cli->quiet && isatty(1))
-		printf("%-14s %-8s %12s %24s %13s\n", "BOX", "TEMPLATE", "AGE", "MEMORY / LIMIT",
+		printf("%-15s %-8s %12s %24s %13s\n", "BOX", "TEMPLATE", "AGE", "MEMORY / LIMIT",
 		       "PROCESSES");
 	while ((n = keeper_sync_boxes(k, after, page, PAGE, e)) > 0) {
 		for (int i = 0; i < n; i++) {

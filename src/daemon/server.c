@@ -21,6 +21,7 @@
 #include "api/api.h"
 #include "api/oidc.h"
 #include "base/buf.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "v1agent/agents.h"
 #include "v1box/host_sampler.h"
@@ -46,6 +47,7 @@
 #include "daemon/certificates.h"
 #include "daemon/confine.h"
 #include "daemon/egress_child.h"
+#include "daemon/node_number.h"
 #include "tools/tool.h"
 #include "v1/play.h"
 #include "v1/ui.h"
@@ -152,6 +154,18 @@ static void ask_doctor(struct api *a)
 	frame_conn_send(&x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
 }
 
+/* Before any request that waits for the keeper. The answer has no ref, so it is ignored. */
+static void server_send_number(int keeper)
+{
+	struct wire_node_number n = { .head = sock_head(WIRE_NODE_NUMBER, 0),
+				      .number = id_own_node() < ID_NODES ? id_own_node()
+									 : WIRE_NO_NODE };
+	struct err e;
+
+	if (sock_send(keeper, &n, sizeof(n), NULL, 0, NULL, 0, &e) < 0)
+		log_warn("the keeper did not take the number of this node", LOG_E(&e));
+}
+
 static void keeper_came(struct server *x, int take_fd)
 {
 	struct wire_pool_size fill = { .head = sock_head(WIRE_POOL_SIZE, 0),
@@ -159,6 +173,7 @@ static void keeper_came(struct server *x, int take_fd)
 									CONFIG_POOL) };
 	struct fleet *f = &x->api.fleet;
 
+	server_send_number(take_fd);
 	fleet_keeper(f, take_fd);
 	frame_conn_send(&f->keeper.post, &fill, sizeof(fill), NULL, 0,
 			-1); /* no caller waits for its answer */
@@ -825,6 +840,17 @@ static void open_receipts(struct server *x)
 		log_warn("receipts cannot be signed", LOG_E(&x->receipts.key.trouble));
 }
 
+/* Ids begin with the number of this machine in its cluster. */
+static int server_set_number(const struct config *c, struct err *e)
+{
+	uint32_t number;
+
+	if (node_number_read(config_text(c, CONFIG_STATE), &number, e) < 0)
+		return -1;
+	id_set_node(number);
+	return 0;
+}
+
 int server_check(const struct config *c, struct err *e)
 {
 	auto_buf struct buf certificates = { 0 };
@@ -884,6 +910,8 @@ static int server_begin(struct server *x, struct err *e)
 	conf.certificates = box_certificates(s->config);
 	x->api.host = host_sampler_new(s->folder);
 	many_files();
+	if (server_set_number(s->config, e) < 0)
+		return -1;
 	open_vault(x);
 	open_receipts(x);
 	if (egress_child_rules(s->config, &rules, e) < 0)

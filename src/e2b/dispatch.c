@@ -13,7 +13,7 @@
 enum { RECENT = 256 };
 struct e2b { /* the state of this surface */
 	struct watchers *watchers;
-	char recent[RECENT][ID_LEN + 1]; /* boxes of signed links */
+	char recent[RECENT][ID_MAX + 1]; /* boxes of signed links */
 };
 
 /* ---- the name of a box and a port ---- */
@@ -35,13 +35,13 @@ static int read_port(const char *text, size_t n, uint16_t *out)
 
 /* Old clients append "-" and the clientID of the answer to the id. Any other text names no box:
  * out "". */
-static void read_id(const char *text, size_t n, char out[ID_LEN + 1])
+static void read_id(const char *text, size_t n, char out[ID_MAX + 1])
 {
 	const char *dash = memchr(text, '-', n);
 	size_t len = dash ? (size_t)(dash - text) : n, more = dash ? n - len - 1 : 0;
 
 	out[0] = 0;
-	if (len > ID_LEN ||
+	if (len > ID_MAX ||
 	    (dash && (more != strlen(E2B_CLIENT) || memcmp(dash + 1, E2B_CLIENT, more))))
 		return;
 	memcpy(out, text, len);

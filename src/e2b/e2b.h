@@ -51,7 +51,7 @@ int e2b_same(const char *a, const char *b); /* in constant time; "" is never equ
 /* ---- traffic: a request that names a box and a port ---- */
 enum { E2B_LABEL = 63 };
 struct e2b_target {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint16_t port;
 	char name[E2B_LABEL + 1]; /* what Host has in place of an id: perhaps the name of a box */
 };

@@ -38,7 +38,7 @@ struct execute_execution {
 	struct timer silence;
 	struct timer partial; /* set while the beginning of a line is held back */
 	int partial_due;      /* it is sent now, though its line end has not arrived */
-	char context[ID_LEN + 1];
+	char context[ID_MAX + 1];
 	int begun, failed; /* its number was sent, an error was sent */
 	int full;
 };

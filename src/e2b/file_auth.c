@@ -89,7 +89,7 @@ struct box *files_http_find(struct call *c)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		if (is_signer(c, b, &tries)) {
-			memcpy(recent, b->row.id, ID_LEN + 1);
+			memcpy(recent, b->row.id, ID_MAX + 1);
 			return b;
 		}
 	return NULL;

@@ -46,7 +46,7 @@ struct sending {
 	struct exec_input_wait low;
 	struct buf bytes;
 	int given; /* the bytes are in the exec; the answer waits until it has room again */
-	char run[ID_LEN + 1];
+	char run[ID_MAX + 1];
 };
 
 static void drop_sending(struct call *c)
@@ -139,7 +139,7 @@ struct streaming {
 	struct call *call;
 	struct envelope in;
 	struct exec_input_wait low;
-	char run[ID_LEN + 1]; /* "" before `start` */
+	char run[ID_MAX + 1]; /* "" before `start` */
 	int failed;           /* it was answered; the rest of the body is ignored */
 };
 

@@ -24,7 +24,7 @@ struct passage {
 	struct call *call;
 	struct port_conn port_conn;
 	struct relay *relay; /* NULL: not yet, or no longer */
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	uint16_t port;
 	const char *host; /* for the server in the box; NULL: as the client sent it */
 	int native;       /* not an E2B sandbox */

@@ -264,7 +264,7 @@ struct watchers_watcher {
 	struct watchers *all;
 	struct file_client file_client;
 	enum watcher_state state;
-	char id[ID_LEN + 2], box[ID_LEN + 1];
+	char id[ID_MAX + 2], box[ID_MAX + 1];
 	struct wish wish;
 	char *path;
 	struct call *call; /* the waiting call; NULL: none, or it has disconnected */
@@ -451,7 +451,7 @@ static void create_asked(struct call *c, json_t *ask)
 						      .failed = kept_failed };
 	struct watchers *all = e2b_watchers(c->api);
 	struct box *b = e2b_find_box(c);
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct watchers_watcher *w;
 	struct wish wish;
 	struct err e;

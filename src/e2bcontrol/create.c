@@ -64,7 +64,7 @@ struct create_making {
 	struct network network;
 	json_t *mounts, *env;
 	char *surface, *metadata, *hosts, *volumes, *secrets; /* of the requested row */
-	char snapshot[ID_LEN + 1]; /* the snapshot whose files it starts with; "": none */
+	char snapshot[ID_MAX + 1]; /* the snapshot whose files it starts with; "": none */
 };
 
 static void making_free(struct create_making *m)
@@ -311,7 +311,7 @@ static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct create_making *m = loop_owner(w, struct create_making, wait);
 	struct call *c = m->call;
-	char snapshot[ID_LEN + 1];
+	char snapshot[ID_MAX + 1];
 
 	memcpy(snapshot, m->snapshot, sizeof(snapshot));
 	if (!e)

@@ -88,7 +88,7 @@ static struct point point_of(const struct usage_sample *g)
 struct metrics_wait {
 	struct usage_watch watch;
 	struct call *call;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 };
 
 static void metrics_add(struct series *s, const struct point *p)

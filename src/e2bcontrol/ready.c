@@ -10,7 +10,7 @@ enum { READY_POLL_MS = 100, READY_MOST_MS = 60000 };
 
 struct ready {
 	struct call *call;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	char *command;
 	struct exec_reader reader;
 	int asking; /* the reader is open */

@@ -152,7 +152,7 @@ struct fork {
 	struct forking *all;
 	struct box_wait wait;
 	struct snapshot *snap;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	json_t *said; /* its entry in the answer, once it exists or has failed */
 };
 
@@ -160,7 +160,7 @@ struct forking {
 	struct call *call;
 	struct box_spec want; /* row.surface: of the old box */
 	struct e2b_box surface;
-	char snapshot[ID_LEN + 1];
+	char snapshot[ID_MAX + 1];
 	unsigned count, begun, over;
 	int beginning; /* a snapshot that ends at once is answered after the loop that starts it */
 	struct fork *v;

@@ -61,7 +61,7 @@ static void volume_box_over(struct http_req *r)
 	struct api *a = c->api;
 	struct volume_box *d = c->surface;
 	struct box *b = d->wait.box;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 
 	memcpy(box, d->box, sizeof(box));
 	box_wait_cancel(&d->wait);

@@ -8,9 +8,9 @@
 struct volume_box {
 	struct box_wait wait;
 	struct call *call;
-	char volume[ID_LEN + 1];
+	char volume[ID_MAX + 1];
 	char root[WIRE_PATH]; /* where the box has it */
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	unsigned tries;
 	void (*ready)(struct call *c, struct volume_box *d, struct box *b);
 	void (*over)(

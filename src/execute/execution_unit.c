@@ -137,7 +137,7 @@ static int example_doc(struct execution_unit *u, json_t *doc, struct err *e)
 {
 	const json_t *example = json_array_get(json_object_get(u->artifact, "examples"), u->n);
 	const char *call = doc_text(example, "call"), *entry;
-	char random[ID_LEN + 1];
+	char random[ID_MAX + 1];
 	json_t *files;
 
 	if (!*call) {

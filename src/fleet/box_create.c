@@ -66,7 +66,7 @@ static int create_attach(const struct box *b, struct err *e)
 	struct store_attachment a[WIRE_MOUNTS] = { 0 };
 
 	for (unsigned i = 0; i < b->nmounts; i++) {
-		snprintf(a[i].volume, sizeof(a[i].volume), "%.*s", ID_LEN, b->mounts[i].id);
+		snprintf(a[i].volume, sizeof(a[i].volume), "%.*s", ID_MAX, b->mounts[i].id);
 		snprintf(a[i].box, sizeof(a[i].box), "%s", b->row.id);
 		snprintf(a[i].path, sizeof(a[i].path), "%s", b->mounts[i].path);
 		a[i].writable = !(b->mounts[i].flags & WIRE_MOUNT_RO);
@@ -110,7 +110,7 @@ static int create_settle(struct box *b, const struct wire_box *box, int take_fd,
 	auto_fd int fd = take_fd;
 
 	box_take_box(b, box);
-	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_LEN, b->about.id);
+	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_MAX, b->about.id);
 	b->row.state = STORE_BOX_RUNNING;
 	b->row.created_ns = b->row.started_ns = fleet_now_ns();
 	if (b->row.lifetime_ms)

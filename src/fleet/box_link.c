@@ -39,10 +39,10 @@ json_t *box_link_json(const char *lines)
 
 	json_array_foreach(all, i, line)
 	{
-		char name[BOX_LINK_NAME + 1], id[ID_LEN + 1];
+		char name[BOX_LINK_NAME + 1], id[ID_MAX + 1];
 
-		_Static_assert(BOX_LINK_NAME == 63 && ID_LEN == 12, "the widths in the format");
-		if (sscanf(json_string_value(line), "link %63s %12s", name, id) == 2)
+		_Static_assert(BOX_LINK_NAME == 63 && ID_MAX == 15, "the widths in the format");
+		if (sscanf(json_string_value(line), "link %63s %15s", name, id) == 2)
 			json_object_set_new(links, name, json_string(id));
 	}
 	json_decref(all);
@@ -94,7 +94,7 @@ static struct box *box_link_target(struct fleet *f, const struct box *b, const c
 				   struct err *e)
 {
 	json_t *links = b ? box_link_json(b->row.network) : NULL, *found;
-	char id[ID_LEN + 1] = "";
+	char id[ID_MAX + 1] = "";
 	struct box *to;
 
 	found = json_object_get(links, name);

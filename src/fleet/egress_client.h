@@ -81,7 +81,7 @@ must_check int egress_client_await(struct box *b, void (*settled)(struct box *b)
 void egress_client_change(struct box *b); /* its allowed hosts have changed */
 struct egress_client_wait {               /* memory of the caller */
 	struct egress_client_wait *next;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	void (*applied)(struct egress_client_wait *w); /* called once, never from within a call */
 };
 /* 1: calls w->applied when egress has applied the last change of the box, or has disconnected, or the

@@ -65,7 +65,7 @@ void exec_wait_cancel(struct exec_wait *w);
 struct exec {
 	struct exec *next; /* in the list of its box */
 	struct box *box;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint32_t ref;
 	enum store_run_kind kind;
 	char tag[STORE_NAME + 1];
@@ -81,7 +81,7 @@ struct exec {
 	json_t *command;
 	char *cwd;
 	json_t *request, *inputs;
-	char replay_of[ID_LEN + 1];
+	char replay_of[ID_MAX + 1];
 	int64_t started_ns;
 	uint64_t began_ms, wall_ms;
 	int begun;                 /* init knows it; before that its output cannot be read */

@@ -28,7 +28,7 @@ struct exec_reader_events {
 struct exec_reader {
 	struct fleet *fleet;
 	struct exec *run; /* NULL: the exec has ended */
-	char run_id[ID_LEN + 1], box[ID_LEN + 1];
+	char run_id[ID_MAX + 1], box[ID_MAX + 1];
 	uint32_t ref;
 	unsigned streams; /* number of streams that are read: with the channel or without */
 	uint64_t from[WIRE_STREAMS];

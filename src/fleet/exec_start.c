@@ -266,7 +266,7 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	auto_free const char **env = NULL;
 	struct trace_context trace;
 	struct box_command cmd;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct exec *r;
 
 	if (b->state != BOX_RUNNING)

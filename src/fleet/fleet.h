@@ -87,7 +87,7 @@ unsigned fleet_observe_bytes(struct fleet_histogram *h, uint64_t bytes);
 
 /* The last exec in a bucket of a histogram. */
 struct fleet_exemplar {
-	char run[ID_LEN + 1]; /* "": none yet */
+	char run[ID_MAX + 1]; /* "": none yet */
 	double value;
 	int64_t at_ns;
 };

@@ -23,7 +23,7 @@ struct store;
 /* What the evidence says about a tier. */
 struct isolation_proof {
 	enum choose_proof state;
-	char id[ID_LEN + 1]; /* of the valid proof, which boxes cite; "": none */
+	char id[ID_MAX + 1]; /* of the valid proof, which boxes cite; "": none */
 	int64_t at_ns;       /* when it was made; 0: never */
 };
 

@@ -9,7 +9,7 @@ enum { RECENT_EXITS_MS = 30000, RECENT_EXITS_MOST = 128 };
 struct recent_exit {
 	struct recent_exit *next; /* the exec that ended before this one */
 	int pid;
-	char run[ID_LEN + 1];
+	char run[ID_MAX + 1];
 	char tag[STORE_NAME + 1];
 	uint64_t ended_ms;
 };

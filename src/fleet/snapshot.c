@@ -24,7 +24,7 @@ struct snapshot {
 	struct exec_reader reader;
 	struct exec_input_wait low;
 	struct store_snapshot row;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	int fd;
 	int taking, hidden;
 	uint64_t bytes, most;
@@ -71,7 +71,7 @@ void snapshots_fini(struct fleet *f)
 
 static const char *file_name(const char *id, const char *ending, char out[32])
 {
-	snprintf(out, 32, "%.*s.%s", ID_LEN, id, ending);
+	snprintf(out, 32, "%.*s.%s", ID_MAX, id, ending);
 	return out;
 }
 
@@ -89,7 +89,7 @@ int snapshot_remove(struct fleet *f, const char *id, struct err *e)
 static void snapshot_sweep(struct fleet *f)
 {
 	int64_t before = fleet_now_ns() - (int64_t)STALE_S * 1000000000;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct err e;
 
 	while (store_snapshot_stale(f->store, before, id, &e) == 0)
@@ -164,7 +164,7 @@ static int keep_file(struct snapshot *s, struct err *e)
 static void snapshot_finish(struct snapshot *s, const struct err *e)
 {
 	struct store_snapshot row = s->row;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	snapshot_done *done = s->done;
 	void *ctx = s->ctx;
 	struct err own = e ? *e : (struct err){ 0 };
@@ -391,7 +391,7 @@ int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done 
 	const char *packer;
 	char name[32];
 
-	memcpy(s->row.id, id, ID_LEN + 1);
+	memcpy(s->row.id, id, ID_MAX + 1);
 	s->fd = openat(f->snaps.folder, file_name(id, "snap", name),
 		       O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd < 0)

@@ -61,13 +61,12 @@ int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *a
 	if (!d)
 		return err_sys(e, "open boxes");
 	while (!stop && (de = readdir(d)) != NULL) {
-		char id[ID_LEN + 1];
+		char id[ID_MAX + 1];
 		char *dot = strchr(de->d_name, '.');
 
-		if (!dot || strcmp(dot, ".box") != 0 || dot - de->d_name != ID_LEN)
+		if (!dot || strcmp(dot, ".box") != 0 || dot - de->d_name > ID_MAX)
 			continue;
-		memcpy(id, de->d_name, ID_LEN);
-		id[ID_LEN] = 0;
+		snprintf(id, sizeof(id), "%.*s", (int)(dot - de->d_name), de->d_name);
 		if (id_valid(id))
 			stop = each(id, arg);
 	}
@@ -85,8 +84,9 @@ static int is_range(uint32_t uid_base)
 
 int box_record_may_be(const struct box_record *m)
 {
-	return m->magic == BOX_RECORD_MAGIC && m->about.id[ID_LEN] == 0 && id_valid(m->about.id) &&
-	       m->cgroup[ID_LEN] == 0 && (!m->cgroup[0] || id_valid(m->cgroup)) &&
+	return m->magic == BOX_RECORD_MAGIC && memchr(m->about.id, 0, sizeof(m->about.id)) &&
+	       id_valid(m->about.id) && memchr(m->cgroup, 0, sizeof(m->cgroup)) &&
+	       (!m->cgroup[0] || id_valid(m->cgroup)) &&
 	       (!m->about.uid_base || is_range(m->about.uid_base)) && m->nmounts <= WIRE_MOUNTS &&
 	       m->nlayers <= WIRE_LAYERS && (!m->root[0] || layer_tree_id_ok(m->root));
 }

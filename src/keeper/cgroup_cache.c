@@ -108,7 +108,7 @@ static void cache_drop(struct keeper *k, struct cached_cgroup *take_s)
 static struct cached_cgroup *cache_make(struct keeper *k, struct err *e)
 {
 	struct box_limits lim = cache_common(k);
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct cached_cgroup *s;
 
 	if (id_new(id, e) < 0 || cgroup_make(&k->host.cgroups, id, &lim, e) < 0)

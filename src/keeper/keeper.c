@@ -424,6 +424,7 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	    keeper_box_lift(&k->records.fd, e) < 0)
 		return -1;
 	k->host.records = k->records.fd;
+	node_number_load(k);
 	k->common = pool_common_limits(k);
 	for (unsigned i = 0; i < POOL_CLASSES; i++)
 		k->zygotes[i].src = (struct source){ SRC_ZYGOTE, -1 };

@@ -12,6 +12,7 @@
  *   warm_pool.c     interpreters loaded in advance
  *   tier_request.c  isolation tiers: facts, and whether a request may have one
  *   tier_pool.c     boxes of isolation tiers, created in advance
+ *   node_number.c   the number of this machine in its cluster
  *   guest_wait.c    new boxes whose guest is still booting
  *   cgroup_cache.c  cgroups created in advance, or reused
  *   netns_pool.c    the same for network namespaces; mount_reaper.c: mounts of boxes that have ended
@@ -207,6 +208,12 @@ void deadline_request(struct keeper *k, struct client *c, const struct frame *f)
 void deadline_adopt(struct keeper *k, struct keeper_box *b); /* from the record of a running box */
 void deadline_look(struct keeper *k);                        /* executes those that are due */
 void deadline_server_gone(struct keeper *k);
+
+/* node_number.c */
+void node_number_load(struct keeper *k);
+void node_number_request(struct keeper *k, struct client *c, const struct frame *f);
+int node_number_is_own(const struct keeper_box *b); /* its id is one that this keeper makes now */
+void node_number_drop_others(struct keeper *k);     /* of the pool */
 
 /* pool.c */
 struct wire_limits pool_common_limits(const struct keeper *k);

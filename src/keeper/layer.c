@@ -226,7 +226,7 @@ int layer_order_removal(struct keeper *k, struct client *c, const struct frame *
 			struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_REMOVE };
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 
 	/* A random name: a layer of the same name may have been made and deleted before, and its
 	 * removal may be in progress. */

@@ -124,7 +124,7 @@ void pool_drop(struct keeper *k, struct keeper_box *b)
  * later. */
 static int name_cgroup(struct keeper *k, struct build_job *j, struct err *e)
 {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 
 	if (!j->make.box->meta.about.tier)
 		cgroup_cache_take_for_job(k, j);
@@ -141,7 +141,7 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		    int own_cgroup, const struct wire_create *w, struct err *e)
 {
 	struct wire_box *about;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint32_t uid_base = 0, place;
 
 	if (id_new(id, e) < 0 || record_file_take(&k->records, &place, e) < 0)

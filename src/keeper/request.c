@@ -349,6 +349,7 @@ void request_made(struct keeper *k, struct build_job *take_job)
 {
 	struct build_job *j = take_job;
 	struct keeper_box *b = j->make.box;
+	int is_foreign = j->for_pool && !node_number_is_own(b);
 	struct err e;
 
 	if (tier_has_guest(b->meta.about.tier) && !j->err.kind && !j->make.guest_reported &&
@@ -387,6 +388,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 			} else {
 				request_give(k, b, j->client, j->ref);
 			}
+			if (is_foreign) /* the number changed while it was made */
+				node_number_drop_others(k);
 			free(j);
 			return;
 		}
@@ -572,6 +575,7 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_DEADLINE] = deadline_request,
 		[WIRE_CAPTURE] = capture_request,
 		[WIRE_TIERS] = tier_request,
+		[WIRE_NODE_NUMBER] = node_number_request,
 	};
 
 	if (f->type == WIRE_LAYER_UNPACK || f->type == WIRE_LAYER_EXPORT) {

@@ -177,6 +177,10 @@ int mcp_session_begin(struct mcp_call *m, const json_t *capabilities, struct err
 
 	if (id_random(raw, sizeof(raw), e) < 0)
 		return -1;
+	if (id_own_node() < ID_NODES) { /* a gateway finds the machine of the session by it */
+		raw[0] = (uint8_t)(id_own_node() >> 8);
+		raw[1] = (uint8_t)id_own_node();
+	}
 	hex_encode(x.id, raw, sizeof(raw));
 	memcpy(x.key, m->call->who.id, sizeof(x.key));
 	memcpy(x.team, m->call->who.team, sizeof(x.team));

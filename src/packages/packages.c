@@ -29,7 +29,7 @@ struct install {
 	struct packages set;
 	struct install_plan plan;
 	char key[STORE_HASH + 1];
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	unsigned at;                    /* step */
 	char trusted[300], source[512]; /* of env */
 	const char *env[12 + INSTALL_ENV];

@@ -451,7 +451,7 @@ static void set_title(struct store_pipeline *row, const char *task)
 
 int pipeline_start(struct pipelines *a, const char *team, const char *who, const json_t *task,
 		   int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
-		   char id[ID_LEN + 1], struct err *e)
+		   char id[ID_MAX + 1], struct err *e)
 {
 	struct store_pipeline row = { .created_ns = fleet_now_ns() };
 	struct pipeline *p;

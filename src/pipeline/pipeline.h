@@ -63,13 +63,13 @@ const struct pipelines_figures *pipelines_figures(const struct pipelines *a);
 must_check int pipeline_start(struct pipelines *a, const char *team, const char *who,
 			      const json_t *task,
 			      int (*also)(void *ctx, const char *id, struct err *e), void *ctx,
-			      char id[ID_LEN + 1], struct err *e);
+			      char id[ID_MAX + 1], struct err *e);
 
 /* A watcher that is notified of new events. */
 struct pipeline_watch {
 	struct pipeline_watch *next;
 	struct pipelines *all; /* NULL: it watches nothing */
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	void (*news)(struct pipeline_watch *w);
 };
 void pipeline_watch(struct pipelines *a, const char *id, struct pipeline_watch *w);

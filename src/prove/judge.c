@@ -226,13 +226,16 @@ static void judge_clock(struct prove_run *r, const struct prove_box *x, const ch
  * of the keeper. */
 static int judge_cgroup_is_own(const char *text)
 {
+	size_t n;
+
 	for (const char *p = strchr(text, ':'); p; p = strchr(p, ':')) {
 		p = strchr(p + 1, ':');
 		if (!p || strncmp(p, ":/", 2) != 0)
 			return 0;
 		p += 2;
-		if (strspn(p, "abcdefghijklmnopqrstuvwxyz234567") == ID_LEN)
-			p += ID_LEN;
+		n = strspn(p, "abcdefghijklmnopqrstuvwxyz234567");
+		if (n == ID_LEN || n == ID_MAX)
+			p += n;
 		if (*p && *p != '\\') /* the next line, as JSON has it */
 			return 0;
 	}

@@ -31,7 +31,7 @@ enum prove_state {
 
 struct prove_status {
 	enum prove_state state;
-	char id[ID_LEN + 1]; /* of the newest proof; "": none */
+	char id[ID_MAX + 1]; /* of the newest proof; "": none */
 	int64_t at_ns;
 	char why[160]; /* "the engine has changed since proof q7...", for lines of `isolation_unavailable` */
 };

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 struct record {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	const char *box, *template;
 	const char *tier;               /* name of its isolation tier */
 	const json_t *isolation;        /* how it was chosen; NULL: no server chose it */

@@ -4,7 +4,7 @@
 #include "store/store.h"
 
 struct store_agent {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1];
 	char title[201];              /* how the task begins */

@@ -13,7 +13,7 @@ enum store_batch_state {
 const char *store_batch_state_name(enum store_batch_state state);
 
 struct store_batch {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1]; /* the key that requested it */
 	enum store_batch_state state;

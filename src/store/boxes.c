@@ -192,7 +192,7 @@ static int boxes_taken(const struct store_box *b, struct err *e)
 			       b->template);
 	if (strstr(e->msg, "boxes.name"))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already", b->name);
-	return err_set(e, ERR_CONFLICT, "there is a box %.12s already", b->id);
+	return err_set(e, ERR_CONFLICT, "there is a box %.15s already", b->id);
 }
 
 int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
@@ -243,7 +243,7 @@ int store_box_set_state(struct store *s, const char *id, enum store_box_state st
 		return 0;
 	if (e->kind ==
 	    ERR_CONFLICT) /* the box was not deleted after all, and another one has its name now */
-		return err_set(e, ERR_CONFLICT, "the name or session of box %.12s is taken", id);
+		return err_set(e, ERR_CONFLICT, "the name or session of box %.15s is taken", id);
 	return -1;
 }
 

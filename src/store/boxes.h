@@ -31,7 +31,7 @@ struct store_limits { /* 0: no such limit */
 };
 
 struct store_box {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char name[STORE_NAME + 1]; /* unique among the team's boxes that are not deleted, or "" */
 	char session[STORE_SESSION + 1]; /* the same, per template */

@@ -82,7 +82,7 @@ must_check int store_cache_trim(struct store *s, uint64_t bytes_most, struct err
 struct store_upload {
 	char team[STORE_NAME + 1];
 	char hash[STORE_HASH + 1];
-	char file[ID_LEN + 1]; /* its name in the folder of the engine */
+	char file[ID_MAX + 1]; /* its name in the folder of the engine */
 	uint64_t bytes;
 	int64_t used_ns;
 };

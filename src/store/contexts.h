@@ -7,14 +7,14 @@ enum { STORE_CONTEXT_STREAMS = 3 };
 
 struct store_context {
 	/* clang-format off */
-	char id[ID_LEN + 1];
-	char box[ID_LEN + 1];
+	char id[ID_MAX + 1];
+	char box[ID_MAX + 1];
 	char language[STORE_WORD + 1];
 	int standing; /* the default context: for cells that name none */
 	int64_t created_ns;
 	char *cwd; /* "" */
 	char *env; /* JSON; NULL is {} */
-	char run[ID_LEN + 1]; /* its program */
+	char run[ID_MAX + 1]; /* its program */
 	uint32_t ref;         /* init's number of that */
 	uint64_t cell;        /* the last one that was started; 0: none */
 	char status[STORE_WORD + 1]; /* how that ended; "" not yet */

@@ -9,7 +9,7 @@ struct store_event {
 	int64_t seq; /* given by the store, ascending, never twice */
 	int64_t at_ns;
 	char team[STORE_NAME + 1];
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	char type[STORE_WORD + 1]; /* "box.created" */
 	char *data;                /* JSON; NULL is {} */
 };

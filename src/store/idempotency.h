@@ -20,7 +20,7 @@ enum store_idem_state { IDEM_NEW, IDEM_BUSY, IDEM_DONE };
 struct store_idem {
 	enum store_idem_state state;
 	int64_t created_ns;
-	char subject[ID_LEN + 1]; /* the object that the request has created so far, or "" */
+	char subject[ID_MAX + 1]; /* the object that the request has created so far, or "" */
 	int status;               /* IDEM_DONE: the answer */
 	char type[STORE_NAME + 1];
 	void *body; /* any bytes, followed by a NUL */

@@ -14,11 +14,11 @@ const char *store_role_name(enum store_role role);            /* "viewer" */
 int store_role_parse(const char *text, enum store_role *out); /* -1: no such role */
 
 struct store_key {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char name[STORE_NAME + 1];
 	char team[STORE_NAME + 1];
 	enum store_role role;
-	char box[ID_LEN + 1]; /* bound to this box, or "" */
+	char box[ID_MAX + 1]; /* bound to this box, or "" */
 	uint8_t hash[SHA256_BYTES];
 	char shown[KEY_SHOWN + 1]; /* "e2b_1a2b" */
 	int64_t created_ns;

@@ -7,7 +7,7 @@
 enum { MEMO_ANSWER = 1 << 20, MEMO_TEAM = 64 << 20 }; /* bytes: of one, of all of a team */
 
 struct store_memo {
-	char run[ID_LEN + 1]; /* whose answer it is */
+	char run[ID_MAX + 1]; /* whose answer it is */
 	uint64_t receipt;     /* of that run */
 	int64_t created_ns;
 	char *answer; /* JSON */

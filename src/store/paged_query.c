@@ -131,7 +131,7 @@ int store_cursor_parse(const char *text, struct store_cursor *out, struct err *e
 	c.ns = strtoll(text, NULL, 10);
 	if (!digits || digits > 19 || errno || text[digits] != '-' || !id_valid(text + digits + 1))
 		return err_set(e, ERR_INVALID, "'%.40s' is not where a page ended", text);
-	memcpy(c.id, text + digits + 1, ID_LEN);
+	snprintf(c.id, sizeof(c.id), "%s", text + digits + 1);
 	*out = c;
 	return 0;
 }

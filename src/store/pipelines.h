@@ -21,7 +21,7 @@ enum store_pipeline_stage {
 };
 
 struct store_pipeline {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1];
 	enum store_pipeline_state state;

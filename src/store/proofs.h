@@ -6,7 +6,7 @@
 enum { STORE_PROOFS = 20, STORE_PROOF_KEY = 80 };
 
 struct store_proof {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char tier[STORE_WORD + 1];
 	int64_t at_ns; /* of its end */
 	uint64_t duration_us;

@@ -9,7 +9,7 @@
 
 struct store_receipt {
 	uint64_t number; /* from 1 */
-	char run[ID_LEN + 1];
+	char run[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	int64_t at_ns;
 	uint8_t hash[SHA256_BYTES]; /* of body */

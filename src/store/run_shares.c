@@ -47,7 +47,7 @@ static int run_share_has_room(struct store *s, const char *run, struct err *e)
 		return -1;
 	return sql_get_i64(&q) < RUN_SHARES
 		       ? 0
-		       : err_set(e, ERR_LIMIT, "run %.12s has %d links, the maximum", run,
+		       : err_set(e, ERR_LIMIT, "run %.15s has %d links, the maximum", run,
 				 RUN_SHARES);
 }
 

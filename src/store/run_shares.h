@@ -6,9 +6,9 @@
 enum { RUN_SHARES = 32 }; /* of one run */
 
 struct store_run_share {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint8_t hash[SHA256_BYTES];
-	char run[ID_LEN + 1];
+	char run[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char who[STORE_NAME + 1]; /* id of the key that created it */
 	int64_t created_ns, expires_ns;

@@ -106,7 +106,7 @@ int store_run_begin(struct store *s, const struct store_run *r, struct err *e)
 	sql_json(&q, r->record, "{}");
 	if (sql_run(&q, e) < 0) {
 		if (e->kind == ERR_CONFLICT)
-			return err_set(e, ERR_CONFLICT, "there is a run %.12s already", r->id);
+			return err_set(e, ERR_CONFLICT, "there is a run %.15s already", r->id);
 		return -1;
 	}
 	s->history_bytes += r->command ? strlen(r->command) : 0;
@@ -121,7 +121,7 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	struct store_run before = { 0 };
 
 	if (r->ended_ns <= 0)
-		return err_set(e, ERR_INVALID, "run %.12s: an end without a time", r->id);
+		return err_set(e, ERR_INVALID, "run %.15s: an end without a time", r->id);
 	sql_i64(&q, r->ended_ns);
 	sql_text(&q, r->cause);
 	sql_i64(&q, r->status);
@@ -137,7 +137,7 @@ int store_run_end(struct store *s, const struct store_run *r, struct err *e)
 	}
 	if (store_run_get(s, r->id, &before, e) < 0)
 		return -1;
-	err_set(e, ERR_CONFLICT, "run %.12s has already ended: %s", r->id, before.cause);
+	err_set(e, ERR_CONFLICT, "run %.15s has already ended: %s", r->id, before.cause);
 	store_run_fini(&before);
 	return -1;
 }

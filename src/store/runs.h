@@ -11,8 +11,8 @@ const char *store_run_kind_name(enum store_run_kind kind); /* "exec", "pty", "ru
 #define STORE_RUN_HELPER ":helper"
 
 struct store_run {
-	char id[ID_LEN + 1];
-	char box[ID_LEN + 1];
+	char id[ID_MAX + 1];
+	char box[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	uint32_t ref; /* init's number of it */
 	enum store_run_kind kind;

@@ -16,11 +16,11 @@ enum store_schedule_state { SCHEDULE_ACTIVE, SCHEDULE_PAUSED, SCHEDULE_ENDED, SC
 const char *store_schedule_state_name(enum store_schedule_state state);
 
 struct store_schedule {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char name[STORE_NAME + 1];
 	char who[STORE_NAME + 1]; /* the principal that created it */
-	char key[ID_LEN + 1];     /* and the key that it used; "": none that can be revoked */
+	char key[ID_MAX + 1];     /* and the key that it used; "": none that can be revoked */
 	enum store_role role;
 	int64_t created_ns, updated_ns;
 	char expression[STORE_EXPRESSION + 1];
@@ -82,14 +82,14 @@ const char *store_tick_state_name(enum store_tick_state state);
 int store_tick_is_live(enum store_tick_state state); /* waiting, starting, running */
 
 struct store_tick {
-	char schedule[ID_LEN + 1];
+	char schedule[ID_MAX + 1];
 	int64_t at_ns; /* its time by the schedule */
 	enum store_tick_state state;
 	int manual;     /* started by a request, not by time */
 	int64_t due_ns; /* when the (next) attempt starts: with jitter, or after a retry's pause */
 	uint32_t attempt; /* the number of requests so far */
 	int64_t started_ns, ended_ns;
-	char run[ID_LEN + 1]; /* what it starts: a run, batch or pipeline */
+	char run[ID_MAX + 1]; /* what it starts: a run, batch or pipeline */
 	uint64_t count;       /* missed: this many ticks, from at_ns on */
 	char detail[STORE_REASON + 1];
 };

@@ -141,7 +141,7 @@ int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes, struc
 	return sql_run_one(&q, "snapshot", id, e);
 }
 
-int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN + 1], struct err *e)
+int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_MAX + 1], struct err *e)
 {
 	auto_sql struct sql q =
 		sql(s, "SELECT id FROM snapshots WHERE bytes = 0 AND created_ns < ? LIMIT 1");
@@ -149,6 +149,6 @@ int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN 
 	sql_i64(&q, before_ns);
 	if (sql_one(&q, "snapshot", "stale", e) < 0)
 		return -1;
-	sql_get_text(&q, out_id, ID_LEN + 1);
+	sql_get_text(&q, out_id, ID_MAX + 1);
 	return 0;
 }

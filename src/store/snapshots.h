@@ -3,11 +3,11 @@
 #include "store/store.h"
 
 struct store_snapshot {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char name[STORE_NAME + 1]; /* "" or a name; a later one of the same name and tag hides it */
 	char tag[STORE_NAME + 1];
-	char box[ID_LEN + 1]; /* it was taken of */
+	char box[ID_MAX + 1]; /* it was taken of */
 	char template[STORE_TEMPLATE + 1];
 	uint64_t bytes; /* of its file; 0: it is being written */
 	int64_t created_ns;
@@ -47,5 +47,5 @@ must_check int store_snapshot_bytes(struct store *s, const char *team, uint64_t 
 must_check int store_snapshot_finish(struct store *s, const char *id, uint64_t bytes,
 				     struct err *e);
 /* A snapshot that was started before then and never finished, or ERR_NOT_FOUND. */
-must_check int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_LEN + 1],
+must_check int store_snapshot_stale(struct store *s, int64_t before_ns, char out_id[ID_MAX + 1],
 				    struct err *e);

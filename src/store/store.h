@@ -78,7 +78,7 @@ int store_schema(const struct store *s); /* the version of the open file */
 /* Where a page of a list newest first ended: the position of the last row. Zero: from the start. */
 struct store_cursor {
 	int64_t ns;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 };
 #define STORE_CURSOR_TEXT 40
 /* Converts to the `next` of a list and back; a text that the store did not make is ERR_INVALID. */

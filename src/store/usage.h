@@ -39,7 +39,7 @@ struct store_charge {
 	char team[STORE_NAME + 1], tag[STORE_NAME + 1], key[STORE_NAME + 1];
 	char template[STORE_TEMPLATE + 1];
 	char runtime[STORE_WORD + 1];
-	char subject[ID_LEN + 1]; /* the box, batch or pipeline; "": none */
+	char subject[ID_MAX + 1]; /* the box, batch or pipeline; "": none */
 	struct store_use use;
 };
 /* Adds it to the sums of its day and to that of its subject, in one transaction. */
@@ -103,7 +103,7 @@ must_check int store_usage_retire(struct store *s, int32_t before_day, unsigned 
  * transaction. A clock that was set counts for a day at most. */
 struct store_disk_use {
 	char team[STORE_NAME + 1];
-	char box[ID_LEN + 1];     /* "": all snapshots and volumes of the team */
+	char box[ID_MAX + 1];     /* "": all snapshots and volumes of the team */
 	char key[STORE_NAME + 1]; /* of the box ... */
 	char template[STORE_TEMPLATE + 1];
 	uint64_t mib_s;

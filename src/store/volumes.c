@@ -115,26 +115,26 @@ int store_volume_remove(struct store *s, const char *id, struct err *e)
 	if (sql_run_one(&q, "volume", id, e) == 0)
 		return 0;
 	if (q.rc == SQLITE_CONSTRAINT_FOREIGNKEY)
-		return err_set(e, ERR_CONFLICT, "a box has volume %.12s", id);
+		return err_set(e, ERR_CONFLICT, "a box has volume %.15s", id);
 	return -1;
 }
 
 /* ---- Which boxes have it ---- */
 
-static int writer_of(struct store *s, const char *volume, char out[ID_LEN + 1], struct err *e)
+static int writer_of(struct store *s, const char *volume, char out[ID_MAX + 1], struct err *e)
 {
 	auto_sql struct sql q = sql(s, "SELECT box FROM attachments WHERE volume = ? AND writable");
 
 	sql_text(&q, volume);
 	if (sql_one(&q, "writer of", volume, e) < 0)
 		return -1;
-	sql_get_text(&q, out, ID_LEN + 1);
+	sql_get_text(&q, out, ID_MAX + 1);
 	return 0;
 }
 
 static int volumes_clash(struct store *s, const struct store_attachment *a, int rc, struct err *e)
 {
-	char writer[ID_LEN + 1] = "";
+	char writer[ID_MAX + 1] = "";
 	struct err ignored; /* of a row that was there a moment ago */
 
 	if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)

@@ -6,13 +6,13 @@
 enum { STORE_PATH = 512 };
 
 struct store_volume {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char name[STORE_NAME + 1]; /* one of the team's */
 	uint64_t quota_bytes;
 	int64_t created_ns;
 	/* told, not taken: */
-	char writer[ID_LEN + 1]; /* the box that may write, or "" */
+	char writer[ID_MAX + 1]; /* the box that may write, or "" */
 	uint32_t readers;
 };
 struct store_volumes {
@@ -39,8 +39,8 @@ must_check int store_volume_list(struct store *s, const char *team, const char *
 must_check int store_volume_remove(struct store *s, const char *id, struct err *e);
 
 struct store_attachment {
-	char volume[ID_LEN + 1];
-	char box[ID_LEN + 1];
+	char volume[ID_MAX + 1];
+	char box[ID_MAX + 1];
 	char path[STORE_PATH + 1]; /* where the box has it */
 	int writable;
 };

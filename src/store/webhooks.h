@@ -12,7 +12,7 @@ enum { STORE_ERROR = 240, STORE_URL = 2048 };
 #define STORE_DELIVERY_LATER INT64_MAX
 
 struct store_webhook {
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	char team[STORE_NAME + 1];
 	char name[STORE_NAME + 1];   /* unique in the team */
 	char format[STORE_WORD + 1]; /* "atoll" or "e2b" */
@@ -52,7 +52,7 @@ must_check int store_webhook_remove(struct store *s, const char *team, const cha
 
 struct store_delivery {
 	int64_t seq; /* of the event */
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	char type[STORE_WORD + 1];
 	char *body;
 	unsigned attempts;

@@ -96,7 +96,7 @@ void build_wait_cancel(struct build_wait *w);
 /* ---- uploads ---- */
 struct build_upload {
 	int fd; /* write the archive here */
-	char file[ID_LEN + 1];
+	char file[ID_MAX + 1];
 };
 /* hash: up to 64 of 0-9 and a-f, chosen by the client. */
 must_check int build_upload_open(struct builds *b, struct build_upload *out, struct err *e);

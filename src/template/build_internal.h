@@ -79,7 +79,7 @@ enum build_box_flags {
 /* A box of a build. Its file worker is root of the box. */
 struct build_box {
 	struct build *build;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct box_wait made;
 	struct timer way; /* waits for the egress endpoint */
 	unsigned tries;

@@ -27,7 +27,7 @@ struct image_pull {
 	void *ctx;
 	struct image image;
 	char team[STORE_NAME + 1];
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	struct box_wait made;
 	struct timer way; /* waits for the egress endpoint; ends a pull from the loop */
 	unsigned tries;

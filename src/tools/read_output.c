@@ -99,7 +99,7 @@ void tool_output(struct tool_job *j)
 	struct call *c = j->call;
 	uint64_t from[2] = { 0 };
 	struct output_reading *r;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint32_t ref;
 
 	if (!b)

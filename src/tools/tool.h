@@ -84,7 +84,7 @@ struct tool_job {
 	void (*answered)(struct tool_job *j, int status, json_t *take_doc);
 	struct redact redact;
 	struct head_tail out[2];
-	char exec[ID_LEN + 1];
+	char exec[ID_MAX + 1];
 	void *state;                      /* the row's, in memory of the call ... */
 	void (*drop)(struct tool_job *j); /* ... and the memory of it that must be freed */
 };

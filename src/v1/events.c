@@ -53,7 +53,7 @@ struct following {
 	struct call *call;
 	struct event_stream event_stream;
 	struct timer look;
-	char box[ID_LEN + 1]; /* "": all boxes of the team */
+	char box[ID_MAX + 1]; /* "": all boxes of the team */
 	int64_t after;        /* number of the last event that was sent */
 	int64_t known;        /* all events up to this number were sent, or are not for
 			       * this stream */

@@ -59,8 +59,8 @@ struct room_events {
 struct room_peer {
 	const struct room_events *on; /* set by the caller, as the next three */
 	int may_write;
-	char epoch[ID_LEN + 1]; /* of the text that the client has from an earlier room; "": none */
-	char client[ID_LEN + 1]; /* the same for all connections of a client; "": not known */
+	char epoch[ID_MAX + 1]; /* of the text that the client has from an earlier room; "": none */
+	char client[ID_MAX + 1]; /* the same for all connections of a client; "": not known */
 	uint32_t id;             /* in the room; the first is 1 */
 	struct room *room;       /* NULL: not joined */
 	struct room_peer *next;  /* in the room, by id */
@@ -74,8 +74,8 @@ struct room_peer {
 struct room_entry;
 struct room {
 	struct room *next;
-	char team[ROOM_NAME + 1], box[ID_LEN + 1], path[ROOM_PATH + 1];
-	char epoch[ID_LEN + 1]; /* identifies the first update; "" until a starter is chosen */
+	char team[ROOM_NAME + 1], box[ID_MAX + 1], path[ROOM_PATH + 1];
+	char epoch[ID_MAX + 1]; /* identifies the first update; "" until a starter is chosen */
 	struct room_peer *peers, *starter, *writer, *compactor;
 	uint32_t last_id, npeers;
 	int started;

@@ -93,7 +93,7 @@ void shares_create(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);
 	struct store_key k = { .created_ns = fleet_now_ns() };
-	char text[KEY_TEXT + 1], id[ID_LEN + 1], page[ID_LEN + 8];
+	char text[KEY_TEXT + 1], id[ID_MAX + 1], page[ID_MAX + 8];
 	json_t *doc;
 	struct err e;
 

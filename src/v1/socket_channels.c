@@ -24,7 +24,7 @@ static uint64_t number_of(const json_t *msg, const char *name, uint64_t otherwis
 struct exec_channel {
 	struct channel base;
 	struct exec_reader reader;
-	char box[ID_LEN + 1], run[ID_LEN + 1];
+	char box[ID_MAX + 1], run[ID_MAX + 1];
 };
 
 static struct exec *run_of(const struct exec_channel *x)
@@ -185,7 +185,7 @@ const struct channel_kind channel_pty = {
 struct events_channel {
 	struct channel base;
 	struct fleet_subscriber subscriber;
-	char box[ID_LEN + 1]; /* only events of this box; "": of all boxes of the team */
+	char box[ID_MAX + 1]; /* only events of this box; "": of all boxes of the team */
 };
 
 static void events_on_event(struct fleet_subscriber *subscriber, const struct store_event *ev,
@@ -354,7 +354,7 @@ struct stats_channel {
 	struct channel base;
 	struct timer timer;
 	struct keeper_call *asking;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 };
 
 static json_t *channel_figure(uint64_t n)

@@ -15,7 +15,7 @@ struct room_channel {
 	struct channel base;
 	struct room_peer peer;
 	struct fleet_subscriber subscriber;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	struct buf parts; /* of an update that is larger than one message */
 	int too_long;     /* the rest of it is dropped */
 };
@@ -93,8 +93,9 @@ static int room_channel_open(struct channel *c, const json_t *msg, struct err *e
 	if (!b || room_path_check(path, e) < 0)
 		return -1;
 	if ((epoch && !id_valid(epoch)) || (client && !id_valid(client)))
-		return err_set(e, ERR_INVALID, "epoch, client: '%.20s' is not %d of a-z and 2-7",
-			       epoch && !id_valid(epoch) ? epoch : client, ID_LEN);
+		return err_set(e, ERR_INVALID,
+			       "epoch, client: '%.20s' is not %d or %d of a-z and 2-7",
+			       epoch && !id_valid(epoch) ? epoch : client, ID_LEN, ID_MAX);
 	p->on = &on;
 	p->may_write = channel_who(c)->role >= ROLE_EDITOR;
 	snprintf(p->epoch, sizeof(p->epoch), "%s", epoch ? epoch : "");

@@ -130,7 +130,7 @@ static void ui_login_refuse(struct call *c)
 
 void ui_login_open_session(struct call *c)
 {
-	char id[ID_LEN + 1], text[KEY_TEXT + 1];
+	char id[ID_MAX + 1], text[KEY_TEXT + 1];
 	uint8_t hash[SHA256_BYTES];
 	struct store_ui_link link;
 	struct store_key k = { .created_ns = fleet_now_ns() };

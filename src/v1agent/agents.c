@@ -72,7 +72,7 @@ const struct field agents_list_query[] = {
 struct session {
 	struct session *next;
 	struct agent_session_owner owner;
-	char id[ID_LEN + 1]; /* of its row */
+	char id[ID_MAX + 1]; /* of its row */
 	struct call *call;
 	struct agent_session *session;
 	struct package_job packages;

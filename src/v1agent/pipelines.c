@@ -209,7 +209,7 @@ static int pipelines_check_task(struct call *c)
 
 void pipelines_submit(struct call *c, const char *id)
 {
-	char own[ID_LEN + 1];
+	char own[ID_MAX + 1];
 	struct err e;
 
 	if (!pipelines_check_task(c))
@@ -226,7 +226,7 @@ void pipelines_submit(struct call *c, const char *id)
 
 void pipelines_post(struct call *c)
 {
-	char id[ID_LEN + 1] = "";
+	char id[ID_MAX + 1] = "";
 	struct idem *idem;
 	enum idempotency_result go;
 	struct err e;

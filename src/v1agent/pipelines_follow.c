@@ -115,7 +115,7 @@ static int send_report(struct call *c, const char *id)
 static void look_again(struct follow_reader *r)
 {
 	struct call *c = r->call;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 
 	if (r->streams) {
 		if (!r->full)

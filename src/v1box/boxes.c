@@ -339,7 +339,7 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 struct limiting {
 	struct call *call;
 	struct keeper_call *ask;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 };
 
 static void finish_patch(struct call *c, struct box *b)

@@ -23,7 +23,7 @@ struct boxes_making {
 	struct call *call; /* NULL: the client has disconnected; the box is created nevertheless */
 	struct idem *idem;
 	json_t *packages;          /* the packages of the box; NULL: none */
-	char snapshot[ID_LEN + 1]; /* the box starts with the files of this snapshot; "": none, or
+	char snapshot[ID_MAX + 1]; /* the box starts with the files of this snapshot; "": none, or
 				    * already copied */
 };
 
@@ -319,7 +319,7 @@ static int read_lifetime_from(struct call *c, struct store_box *row, struct err 
 void boxes_create(struct call *c)
 {
 	const char *session = call_text(c, "session", "");
-	char before[ID_LEN + 1];
+	char before[ID_MAX + 1];
 	struct box_spec want;
 	struct idem *idem;
 	enum idempotency_result go;

@@ -172,7 +172,7 @@ int ports_set_server(struct box *b, uint16_t port, const char *exec, struct err 
 	return rc;
 }
 
-int ports_server(const struct box *b, uint16_t port, char out_exec[ID_LEN + 1])
+int ports_server(const struct box *b, uint16_t port, char out_exec[ID_MAX + 1])
 {
 	json_t *surface = ports_surface(b);
 	const char *exec;
@@ -182,7 +182,7 @@ int ports_server(const struct box *b, uint16_t port, char out_exec[ID_LEN + 1])
 	ports_key(port, key);
 	exec = json_string_value(json_object_get(json_object_get(surface, "servers"), key));
 	found = exec && id_valid(exec);
-	snprintf(out_exec, ID_LEN + 1, "%s", found ? exec : "");
+	snprintf(out_exec, ID_MAX + 1, "%s", found ? exec : "");
 	json_decref(surface);
 	return found;
 }
@@ -329,7 +329,7 @@ enum { PORTS_AGAIN_MS = 100, PORTS_WAIT_MOST_MS = 600000 };
 struct ports_request {
 	struct sockets sockets;
 	struct call *call;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	uint16_t port; /* 0: all of them */
 	struct timer again;
 	uint64_t until_ms; /* loop_now_ms(); 0: does not wait */

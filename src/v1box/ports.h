@@ -19,7 +19,7 @@ int ports_is_native(const struct box *b); /* 0: an E2B sandbox, or it installs p
 must_check int ports_publish(struct box *b, uint16_t port, int to_public, struct err *e);
 /* The exec that Atoll started as the server of this port (POST /api/sandbox). */
 must_check int ports_set_server(struct box *b, uint16_t port, const char *exec, struct err *e);
-int ports_server(const struct box *b, uint16_t port, char out_exec[ID_LEN + 1]); /* 0: none */
+int ports_server(const struct box *b, uint16_t port, char out_exec[ID_MAX + 1]); /* 0: none */
 /* "https://3000-<box>.<domain>:8443", as this client can reach it; "": no domain is configured. */
 void ports_url(const struct call *c, const char *box, uint16_t port, char out[PORTS_URL]);
 /* The same for a browser: of a private port, with its token. */

@@ -130,7 +130,7 @@ enum { PAGE_OUTPUT = 2048 }; /* bytes of each stream of a server that has exited
 struct page_closed {
 	struct sockets sockets;
 	struct call *call;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	uint16_t port;
 	int known; /* the sockets were read */
 	struct store_run server;
@@ -246,7 +246,7 @@ static void page_closed_read(struct sockets *s, const struct err *e)
 						      .over = page_output_over };
 	struct page_closed *p = loop_owner(s, struct page_closed, sockets);
 	const struct box *b = fleet_find(&p->call->api->fleet, p->box);
-	char exec[ID_LEN + 1];
+	char exec[ID_MAX + 1];
 	uint64_t from[2];
 	struct err none;
 

@@ -78,7 +78,7 @@ int snapshots_find(struct api *a, const char *team, const char *text, struct sto
 struct taking {
 	struct call *call;
 	struct snapshot *snap;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	snapshots_done *taken;
 	void (*filled)(struct call *c, struct box *b, const struct err *e);
 };

@@ -22,7 +22,7 @@ struct sockets {
 	struct file_client file_client;
 	struct timer patience; /* a program in the box may stop the worker */
 	struct fleet *fleet;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	int open, ready, asked, brief;
 	struct sockets_item v[SOCKETS_MOST];
 	unsigned n;

@@ -98,7 +98,7 @@ struct stats_looking {
 	struct usage_watch watch;
 	struct call *call;
 	struct event_stream event_stream;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	int full; /* the client has not read the last sample yet */
 };
 

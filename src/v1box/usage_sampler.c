@@ -15,7 +15,7 @@ struct sampler_ring {
 struct gauge_box {
 	struct gauge_box *next;
 	struct usage_sampler *all;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct sampler_ring seconds, tens;
 	struct usage_watch *watches;
 	uint64_t asked_ms, tens_ms; /* time of the last request; end of the present ten seconds */

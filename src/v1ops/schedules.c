@@ -184,7 +184,7 @@ static int schedules_read_times(struct call *c, struct store_schedule *x, int64_
 static void schedules_set_principal(const struct call *c, struct store_schedule *x)
 {
 	snprintf(x->who, sizeof(x->who), "%s", c->who.id);
-	snprintf(x->key, sizeof(x->key), "%.*s", ID_LEN, c->who.has_hash ? c->who.id : "");
+	snprintf(x->key, sizeof(x->key), "%.*s", ID_MAX, c->who.has_hash ? c->who.id : "");
 	x->role = c->who.role;
 }
 

@@ -67,7 +67,7 @@ struct cells_reading {
 	enum event_stream_kind kind;
 	int begun; /* the event "start" was sent */
 	int full;
-	char context[ID_LEN + 1], language[STORE_WORD + 1];
+	char context[ID_MAX + 1], language[STORE_WORD + 1];
 };
 
 /* ---- event stream ---- */

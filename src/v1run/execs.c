@@ -142,7 +142,7 @@ static json_t *row_or_run(struct api *a, const struct store_run *row)
  * run. Records of version 0.1 have another word for the state and are translated. */
 static int is_whole_record(const struct store_run *row)
 {
-	char own[ID_LEN + 16];
+	char own[ID_MAX + 16];
 
 	snprintf(own, sizeof(own), "\"id\":\"%s\"", row->id);
 	return row->ended_ns && row->record && strstr(row->record, own) &&
@@ -489,7 +489,7 @@ static void reading_drains(struct http_req *req)
 	exec_reader_stop(&r->reader, 0);
 }
 
-int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref)
+int execs_ref(struct call *c, struct box *b, char id[ID_MAX + 1], uint32_t *ref)
 {
 	struct exec *r = execs_living(b, call_param(c, 1));
 	struct store_run row = { 0 };
@@ -514,7 +514,7 @@ void execs_output(struct call *c)
 						      .over = reading_ends };
 	const char *raw = call_query(c, "raw");
 	struct box *b = call_box(c, 0);
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct cells_reading *r;
 	uint32_t ref;
 

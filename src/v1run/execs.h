@@ -21,7 +21,7 @@ struct exec *execs_living(struct box *b, const char *name); /* by id or tag; NUL
 /* The running exec that the path names; if it does not run, answers with the reason. */
 struct exec *execs_running(struct call *c);
 /* The exec of b that parameter 1 names: its id and its number in the box; 0: none. */
-int execs_ref(struct call *c, struct box *b, char id[ID_LEN + 1], uint32_t *ref);
+int execs_ref(struct call *c, struct box *b, char id[ID_MAX + 1], uint32_t *ref);
 
 void runs_list(struct call *c);
 void runs_show(struct call *c);

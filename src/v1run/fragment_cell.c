@@ -11,7 +11,7 @@
 struct fragment_cell {
 	struct cell_reader reader;
 	struct call *call;
-	char context[ID_LEN + 1];
+	char context[ID_MAX + 1];
 };
 
 /* Front ends expect results in the format of E2B's SDK. */

@@ -21,7 +21,7 @@ enum {
 
 struct fragment_server {
 	struct call *call;
-	char box[ID_LEN + 1], exec[ID_LEN + 1];
+	char box[ID_MAX + 1], exec[ID_MAX + 1];
 	uint16_t port;
 	struct port_probe probe;
 	struct exec_reader reader;

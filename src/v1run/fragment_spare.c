@@ -23,7 +23,7 @@ struct fragment_spare {
 	struct box_wait made;
 	struct port_probe probe;
 	struct timer limit;
-	char box[ID_LEN + 1]; /* "": being created */
+	char box[ID_MAX + 1]; /* "": being created */
 	char team[STORE_NAME + 1];
 	char *root, *command;
 	uint16_t port;

@@ -153,7 +153,7 @@ struct fragment_run {
 	struct call *call;
 	struct box_wait made;
 	struct exec_wait old; /* the server of the previous version */
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 };
 
 static void fragment_run_dropped(struct call *c)
@@ -239,7 +239,7 @@ static void fragments_update(struct fragment_run *s, struct box *b, const struct
 static int fragments_is_server(const struct call *c, const struct box *b, const struct exec *r)
 {
 	const json_t *last = json_array_get(r->command, json_array_size(r->command) - 1);
-	char server[ID_LEN + 1];
+	char server[ID_MAX + 1];
 
 	if (!json_is_true(call_get(c, "reload")) || !json_equal(last, call_get(c, "command")))
 		return 0;

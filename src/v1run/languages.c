@@ -21,7 +21,7 @@ struct survey {
 	struct box_wait made;
 	struct exec_reader reader;
 	int tapped, asking;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	struct buf said;
 	json_t *answer; /* NULL until the box has answered */
 	struct execs_waiting {

@@ -7,7 +7,7 @@
 
 struct port_probe {
 	struct fleet *fleet;
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	uint16_t port;
 	/* The port has answered; the box exists. The probe has ended. */
 	void (*answered)(struct port_probe *p, struct box *b);

@@ -17,15 +17,15 @@ struct run_request {
 	struct call *call; /* NULL: the client has disconnected */
 	struct principal who;
 	struct trace_context trace; /* of the call */
-	char box[ID_LEN + 1];
+	char box[ID_MAX + 1];
 	int own_box; /* the box was created for this request */
 	const struct run_callbacks *surface;
 	const int *kill_on_close; /* of the call */
 	json_t *body;             /* the request; texts below point into it */
 	json_t *request; /* the request that is stored for a replay; NULL: no replay possible */
 	json_t *inputs;  /* hashes of a request that is too large for that; else NULL */
-	char replay_of[ID_LEN + 1];
-	char run_id[ID_LEN + 1]; /* of the last step; "": a new one */
+	char replay_of[ID_MAX + 1];
+	char run_id[ID_MAX + 1]; /* of the last step; "": a new one */
 	struct run_request_plan plan;
 	unsigned at; /* index of the present step */
 

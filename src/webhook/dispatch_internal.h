@@ -22,7 +22,7 @@ struct dispatch_webhook {
 struct dispatch_attempt {
 	struct outbound_request request;
 	struct dispatch *all;
-	char webhook[ID_LEN + 1]; /* "": free */
+	char webhook[ID_MAX + 1]; /* "": free */
 	struct store_delivery delivery;
 };
 

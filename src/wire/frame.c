@@ -44,6 +44,7 @@ static const struct frame_shape {
 	[WIRE_ZYGOTE] = { "ZYGOTE", sizeof(struct wire_zygote), TAIL },
 	[WIRE_TIERS] = { "TIERS", sizeof(struct frame), NO_TAIL },
 	[WIRE_TIERS_REPLY] = { "TIERS_REPLY", sizeof(struct frame), TAIL },
+	[WIRE_NODE_NUMBER] = { "NODE_NUMBER", sizeof(struct wire_node_number), NO_TAIL },
 	[WIRE_START] = { "START", sizeof(struct wire_start), TAIL },
 	[WIRE_SIGNAL] = { "SIGNAL", sizeof(struct wire_signal), NO_TAIL },
 	[WIRE_RESIZE] = { "RESIZE", sizeof(struct wire_resize), NO_TAIL },

@@ -72,7 +72,9 @@ enum wire_type {
 	/* client -> keeper, continued */
 	WIRE_TIERS = 40, /* flags: TIERS_AGAIN -> TIERS_REPLY */
 	/* keeper -> client, continued */
-	WIRE_TIERS_REPLY, /* tail: struct wire_tier_facts each, one per tier of this keeper */
+	WIRE_TIERS_REPLY = 41, /* tail: struct wire_tier_facts each, one per tier of this keeper */
+	/* client -> keeper, continued */
+	WIRE_NODE_NUMBER = 42, /* struct wire_node_number -> DONE: ids of new boxes begin with it */
 	/* client -> init */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
@@ -365,6 +367,13 @@ struct wire_pool_size {
 	uint32_t pad;
 };
 
+#define WIRE_NO_NODE UINT32_MAX /* of NODE_NUMBER: this machine is in no cluster */
+struct wire_node_number {
+	struct frame head;
+	uint32_t number;
+	uint32_t pad;
+};
+
 enum wire_box_state { WIRE_BOX_MAKING = 1, WIRE_BOX_POOLED, WIRE_BOX_TAKEN, WIRE_BOX_DYING };
 
 struct wire_box {
@@ -406,7 +415,8 @@ enum {                             /* flags of INFO_REPLY: what this keeper know
        WIRE_INFO_CAPTURE = 1 << 0, /* CAPTURE */
        WIRE_INFO_ROOTS = 1 << 1,   /* CREATE with a root, and the requests for roots */
        WIRE_INFO_TIERS = 1 << 2,   /* CREATE with a tier, and TIERS */
-       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS | WIRE_INFO_TIERS,
+       WIRE_INFO_NODES = 1 << 3,   /* NODE_NUMBER */
+       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS | WIRE_INFO_TIERS | WIRE_INFO_NODES,
 };
 
 struct wire_info {

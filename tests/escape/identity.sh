@@ -201,7 +201,7 @@ the_cgroup_path_of_the_host_is_not_visible() {
 	case $(cut -d : -f 3 "/proc/$program/cgroup") in *atoll*) ;; *) fail "not in a cgroup of ours" ;; esac
 	freed 8 a
 	facts cgroup
-	others=$(fact cgroup | grep -v ':/[a-z2-7]\{0,12\}$' || :)
+	others=$(fact cgroup | grep -v ':/[a-z2-7]\{0,15\}$' || :)
 	[ "$guest" ] || [ -z "$others" ] || escaped "$others"
 }
 

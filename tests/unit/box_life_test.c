@@ -164,7 +164,7 @@ struct fake_exec {
 	struct exec *exec;
 	unsigned calls, overs;
 	int pid;
-	char out[64], id[ID_LEN + 1], cause[STORE_WORD + 1];
+	char out[64], id[ID_MAX + 1], cause[STORE_WORD + 1];
 	int status;
 	uint32_t ref;
 };

@@ -41,7 +41,7 @@ static void end_test(void)
 }
 
 /* Starts /bin/true with a tag; its id is in out. */
-static struct exec *start(struct box *b, const char *tag, char out[ID_LEN + 1])
+static struct exec *start(struct box *b, const char *tag, char out[ID_MAX + 1])
 {
 	static const char *const argv[] = { "/bin/true", NULL };
 	const struct exec_spec spec = { .argv = argv, .tag = tag };
@@ -49,7 +49,7 @@ static struct exec *start(struct box *b, const char *tag, char out[ID_LEN + 1])
 
 	if (exec_launch(b, &spec, NULL, &r, &e) < 0 || fake_next(&init) != WIRE_START)
 		return NULL;
-	memcpy(out, r->id, ID_LEN + 1);
+	memcpy(out, r->id, ID_MAX + 1);
 	return r;
 }
 
@@ -102,7 +102,7 @@ TEST(a_run_is_charged_with_its_end_and_its_box_for_the_rest)
 {
 	struct box *b = new_box();
 	struct wire_counters now = counters(1700);
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct exec *r;
 
 	CHECK(b);
@@ -184,7 +184,7 @@ TEST(a_run_whose_end_another_server_wrote_is_not_charged_again)
 {
 	struct box *b = new_box();
 	struct store_run end = { .ended_ns = 5, .cause = "exit" };
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct exec *r;
 
 	CHECK(b);
@@ -199,7 +199,7 @@ TEST(a_run_whose_end_another_server_wrote_is_not_charged_again)
 TEST(tags_of_clients_are_not_mistaken_for_those_of_the_daemon)
 {
 	struct box *b = new_box();
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	struct exec *r;
 
 	CHECK(b);
@@ -213,7 +213,7 @@ TEST(tags_of_clients_are_not_mistaken_for_those_of_the_daemon)
 TEST(a_box_that_ends_is_charged_for_its_last_counters)
 {
 	struct box *b = new_box();
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 
 	CHECK(b);
 	memcpy(id, b->row.id, sizeof(id));
@@ -428,7 +428,7 @@ TEST(a_resumed_box_is_charged_for_its_disk_once)
 TEST(a_box_that_is_deleted_while_it_is_paused_is_charged_for_its_disk)
 {
 	struct box *b = new_box();
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 
 	CHECK(b);
 	memcpy(id, b->row.id, sizeof(id));

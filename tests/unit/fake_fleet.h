@@ -21,7 +21,7 @@ enum { FAKE_LIMIT_MS = 20000 };
 /* The peer of one connection of the fleet, and the last frame that it has received. */
 struct fake_peer {
 	int fd;
-	char id[ID_LEN + 1]; /* of an init: its box */
+	char id[ID_MAX + 1]; /* of an init: its box */
 	union {
 		struct frame head;
 		struct wire_create create;

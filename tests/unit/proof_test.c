@@ -154,7 +154,7 @@ TEST(proofs_are_stored_listed_and_the_oldest_removed)
 	CHECK_OK(prove_look_up(s, &k, NOW_NS, &status, &err));
 	CHECK_INT(status.state, PROVE_NONE);
 	for (int i = 0; i < STORE_PROOFS + 3; i++) {
-		char id[ID_LEN + 1];
+		char id[ID_MAX + 1];
 
 		snprintf(id, sizeof(id), "aaaaaaaaaa%c%c", 'a' + i / 26, 'a' + i % 26);
 		p = proof_of(&k, id, NOW_NS + i);

@@ -134,7 +134,7 @@ TEST(first_update_passes_to_another_editor_and_never_to_a_viewer)
 TEST(epoch_of_the_first_editor_continues_and_changes_when_a_new_client_is_first)
 {
 	struct client a, b;
-	char epoch[ID_LEN + 1];
+	char epoch[ID_MAX + 1];
 
 	CHECK_INT(join(&a, 1, ""), 0);
 	CHECK_INT(update(&a, "text"), 0);

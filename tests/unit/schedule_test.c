@@ -13,7 +13,7 @@
 
 struct played_run {
 	struct played_run *next;
-	char schedule[ID_LEN + 1];
+	char schedule[ID_MAX + 1];
 	int64_t at_ns, end_ns;
 	uint32_t attempt;
 	int fails, stopped;

@@ -81,7 +81,7 @@ __attribute__((unused)) static void store_done(struct store **s)
 /* "aaaaaaaaaa" and a number in letters: an id that sorts by n. */
 __attribute__((unused)) static const char *id_of(unsigned n)
 {
-	static char ids[8][ID_LEN + 1];
+	static char ids[8][ID_MAX + 1];
 	static unsigned turn;
 	char *id = ids[turn++ % 8];
 

@@ -596,7 +596,7 @@ TEST(a_snapshot_is_listed_when_it_is_complete)
 			      b = snapshot("aaaaaaaaaaac", "n", 20), out;
 	struct store_snapshot_filter f = { .team = "default", .limit = 1 };
 	struct store_snapshots rows;
-	char id[ID_LEN + 1];
+	char id[ID_MAX + 1];
 	uint64_t bytes;
 	struct err e;
 

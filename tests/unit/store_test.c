@@ -579,6 +579,10 @@ TEST(a_cursor_is_parsed_from_its_text_and_other_text_is_rejected)
 	store_cursor_text(&c, text);
 	CHECK_OK(store_cursor_parse(text, &d, &err));
 	CHECK(d.ns == c.ns && strcmp(d.id, c.id) == 0);
+	c = (struct store_cursor){ INT64_MAX, "aahabcdefghijkl" };
+	store_cursor_text(&c, text);
+	CHECK_OK(store_cursor_parse(text, &d, &err));
+	CHECK(d.ns == c.ns && strcmp(d.id, c.id) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
 		CHECK_ERR(store_cursor_parse(bad[i], &d, &err), ERR_INVALID);
 }
