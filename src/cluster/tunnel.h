@@ -24,7 +24,10 @@ enum {
 	TUNNEL_WAIT_MS = 2000,     /* and how long */
 	TUNNEL_HEARTBEAT_MS = 500, /* nodes send one that often */
 	TUNNEL_SILENCE_MS = 2500,  /* without heartbeat: the node is unreachable */
-	TUNNEL_ROWS_AHEAD = 8,     /* messages with rows that were not acknowledged yet */
+	TUNNEL_SETTLE_MS =
+		3000,          /* after the start of a gateway: callers wait for nodes that are not
+				    * connected yet, too */
+	TUNNEL_ROWS_AHEAD = 8, /* messages with rows that were not acknowledged yet */
 };
 
 enum tunnel_state { TUNNEL_UP, TUNNEL_UNREACHABLE };
@@ -122,6 +125,9 @@ void tunnels_greet(struct tunnels *t, uint32_t number, uint64_t epoch, const str
 /* Rule 5: closes the control connection, which needs a new hello. Requests continue. */
 void tunnels_close(struct tunnels *t, uint32_t number, const char *why);
 void tunnels_close_all(struct tunnels *t, const char *why);
+/* This server drains: closes the control connections, so that nodes connect to the next server.
+ * Requests continue, also new ones, on the request connections that are open; no others come. */
+void tunnels_leave(struct tunnels *t);
 void tunnels_rows_kept(struct tunnels *t, uint32_t number, uint64_t last);
 /* -1: the node is unreachable. */
 must_check int tunnels_order(struct tunnels *t, uint32_t number, const struct json_t *order,

@@ -1,5 +1,6 @@
 /* tunnel_gateway.c - the nodes of a gateway: their connections are accepted, their control messages
  * handled. See tunnel.h. */
+#include "cluster/role.h"
 #include "cluster/tunnel_internal.h"
 #include "base/log.h"
 
@@ -45,14 +46,14 @@ struct tunnel_node *tunnels_find(struct tunnels *t, uint32_t number)
 {
 	struct tunnel_peer *p = tunnels_peer(t, number);
 
-	return p ? &p->node : NULL;
+	return p && !p->expected ? &p->node : NULL;
 }
 
 struct tunnel_node *tunnels_next(struct tunnels *t, const struct tunnel_node *after)
 {
 	unsigned at = after ? tunnels_position(t, after->number + 1) : 0;
 
-	while (at < t->count && t->peers[at]->removed)
+	while (at < t->count && (t->peers[at]->removed || t->peers[at]->expected))
 		at++;
 	return at < t->count ? &t->peers[at]->node : NULL;
 }
@@ -91,6 +92,18 @@ static struct tunnel_peer *tunnels_add(struct tunnels *t, uint32_t number)
 	p->lines.most = CONTROL_LINE_NODE;
 	snprintf(p->node.name, sizeof(p->node.name), "?");
 	tunnel_set_state(p, TUNNEL_UNREACHABLE, loop_now_ms());
+	return p;
+}
+
+struct tunnel_peer *tunnels_expect(struct tunnels *t, uint32_t number)
+{
+	struct tunnel_peer *p;
+
+	if (loop_now_ms() >= t->settled_ms || t->count >= TUNNEL_EXPECTED || number == 0 ||
+	    number > CLUSTER_NUMBER_MAX)
+		return NULL;
+	p = tunnels_add(t, number);
+	p->expected = 1;
 	return p;
 }
 
@@ -149,7 +162,7 @@ void tunnel_close_control(struct tunnel_peer *p, const char *why)
 	p->node.greeted = 0;
 	p->rows_kept = 0;
 	p->rows_ahead = p->opening = 0;
-	if (p->node.state == TUNNEL_UP)
+	if (p->node.state == TUNNEL_UP && !p->tunnels->leaving)
 		tunnel_set_state(p, TUNNEL_UNREACHABLE, loop_now_ms());
 	if (greeted && p->tunnels->hooks.down)
 		p->tunnels->hooks.down(p->tunnels->hooks.user, &p->node, why);
@@ -314,6 +327,7 @@ static void tunnel_open_control(struct tunnel_peer *p, const char *peer,
 	snprintf(p->node.peer, sizeof(p->node.peer), "%s", peer);
 	p->node.reconnects += p->node.heartbeats > 0;
 	p->last_seq = 0;
+	p->expected = 0;
 	p->open = 1;
 	p->opened_ms = loop_now_ms();
 	upstream_init_raw(&p->control, p->tunnels->loop, take_link, &tunnel_events);
@@ -386,6 +400,12 @@ void tunnels_close_all(struct tunnels *t, const char *why)
 		tunnels_close(t, t->peers[i]->node.number, why);
 }
 
+void tunnels_leave(struct tunnels *t)
+{
+	t->leaving = 1;
+	tunnels_close_all(t, "this server stops");
+}
+
 void tunnels_rows_kept(struct tunnels *t, uint32_t number, uint64_t last)
 {
 	struct tunnel_peer *p = tunnels_peer(t, number);
@@ -437,6 +457,8 @@ static void tunnel_tick(struct tunnel_peer *p, uint64_t now)
 		tunnel_set_state(p, TUNNEL_UNREACHABLE, p->node.heartbeat_ms);
 		tunnel_close_links(p);
 		tunnel_refuse_all(p);
+	} else if (p->expected && !p->asks) {
+		p->removed = 1;
 	} else if (p->full && now - p->full_ms >= silence) {
 		tunnel_reject(p, "the node has read nothing for 2.5 s");
 	}
@@ -475,6 +497,7 @@ struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version
 	t->tick_ms = TUNNEL_TICK_MS;
 	t->silence_ms = TUNNEL_SILENCE_MS;
 	t->wait_ms = TUNNEL_WAIT_MS;
+	t->settled_ms = loop_now_ms() + TUNNEL_SETTLE_MS;
 	snprintf(t->version, sizeof(t->version), "%s", version);
 	if (hooks)
 		t->hooks = *hooks;
@@ -508,7 +531,7 @@ struct tunnels_figures tunnels_figures(const struct tunnels *t)
 	for (unsigned i = 0; i < t->count; i++) {
 		const struct tunnel_node *n = &t->peers[i]->node;
 
-		f.nodes++;
+		f.nodes += !t->peers[i]->expected;
 		f.up += n->state == TUNNEL_UP;
 		f.idle += n->idle;
 		f.busy += n->busy;

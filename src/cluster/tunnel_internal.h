@@ -10,6 +10,7 @@ enum {
 				   * asked for again */
 	TUNNEL_SPARE = 64,       /* idle connections above this number are closed ... */
 	TUNNEL_SPARE_MS = 10000, /* ... when they were not used for this long */
+	TUNNEL_EXPECTED = 1024,  /* nodes that callers wait for while the gateway starts */
 };
 
 struct tunnel_idle {
@@ -26,10 +27,11 @@ struct tunnel_peer {
 	/* the control connection */
 	struct upstream control;
 	struct control_lines lines;
-	unsigned open : 1;    /* it is */
-	unsigned hello : 1;   /* and the node has sent its hello */
-	unsigned full : 1;    /* it takes no further message now */
-	unsigned removed : 1; /* freed by the next tick */
+	unsigned open : 1;     /* it is */
+	unsigned hello : 1;    /* and the node has sent its hello */
+	unsigned full : 1;     /* it takes no further message now */
+	unsigned removed : 1;  /* freed by the next tick */
+	unsigned expected : 1; /* callers wait for it; it has not connected yet */
 	uint64_t full_ms, opened_ms;
 	uint64_t last_seq;  /* of its heartbeats */
 	uint64_t rows_kept; /* to be sent when full ends; 0: none */
@@ -45,12 +47,14 @@ struct tunnels {
 	struct loop *loop;
 	/* TUNNEL_TICK_MS, TUNNEL_SILENCE_MS, TUNNEL_WAIT_MS; tests have shorter ones. */
 	uint32_t tick_ms, silence_ms, wait_ms;
+	uint64_t settled_ms; /* when TUNNEL_SETTLE_MS after the start have passed */
 	uint32_t number;
 	char version[CONTROL_VERSION];
 	struct tunnel_hooks hooks;
 	struct tunnel_peer **peers; /* by number, ascending */
 	unsigned count, room;
 	struct timer tick, serve;
+	int leaving;                    /* tunnels_leave() was called */
 	struct tunnels_figures figures; /* those that only grow */
 };
 
@@ -58,6 +62,8 @@ struct tunnels {
 /* 0: one more connection of this node is accepted. */
 must_check int tunnels_check(struct tunnels *t, uint32_t number, int control, struct err *e);
 struct tunnel_peer *tunnels_peer(struct tunnels *t, uint32_t number); /* NULL: none */
+/* Of a node that may connect soon, because this gateway has just started. NULL: not expected. */
+struct tunnel_peer *tunnels_expect(struct tunnels *t, uint32_t number);
 void tunnel_send(struct tunnel_peer *p, const struct buf *lines);
 void tunnel_close_control(struct tunnel_peer *p, const char *why);
 

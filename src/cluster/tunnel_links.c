@@ -122,11 +122,21 @@ static int tunnel_pop(struct tunnel_peer *p, struct upstream_link *out)
 
 /* ---- callers ---- */
 
+static int tunnel_refuse_unknown(struct tunnel_ask *a, uint32_t node)
+{
+	a->refusal = TUNNEL_UNKNOWN;
+	a->since_unix_ms = 0;
+	snprintf(a->why, sizeof(a->why), "node %" PRIu32 " is not connected to this gateway", node);
+	return -1;
+}
+
 static int tunnel_refuse(struct tunnel_ask *a, enum tunnel_refusal why, const struct tunnel_peer *p)
 {
 	const struct tunnel_node *n = &p->node;
 	uint64_t away_ms = loop_now_ms() - n->since_ms;
 
+	if (p->expected)
+		return tunnel_refuse_unknown(a, n->number);
 	a->refusal = why;
 	a->since_unix_ms = 0;
 	if (why == TUNNEL_AWAY) {
@@ -182,13 +192,10 @@ int tunnels_take(struct tunnels *t, uint32_t node, struct tunnel_ask *a,
 
 	a->tunnels = NULL;
 	a->link = NULL;
-	if (!p) {
-		a->refusal = TUNNEL_UNKNOWN;
-		a->since_unix_ms = 0;
-		snprintf(a->why, sizeof(a->why),
-			 "node %" PRIu32 " is not connected to this gateway", node);
-		return -1;
-	}
+	if (!p)
+		p = tunnels_expect(t, node);
+	if (!p)
+		return tunnel_refuse_unknown(a, node);
 	if (!p->asks && tunnel_pop(p, out_link)) {
 		tunnel_ask_for_links(p);
 		return 1;

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 enum {
-	CLIENT_TICK_MS = 100,
-	CLIENT_SENT = 32, /* heartbeats whose time of sending is remembered */
+	CLIENT_TICK_MS = 50,
+	CLIENT_HEALTHY_MS = 2000, /* a control connection that lasted so long is opened again ... */
+	CLIENT_RETURN_MS = 10,    /* ... after this time */
+	CLIENT_SENT = 32,         /* heartbeats whose time of sending is remembered */
 	CLIENT_UNACKED_MS =
 		5000, /* a gateway machine whose kernel confirms no byte for this long is
 				   * gone */
@@ -53,7 +55,7 @@ struct client_gateway {
 	struct upstream control;
 	struct control_lines lines;
 	unsigned open : 1, greeted : 1, full : 1;
-	uint64_t seq, heartbeat_at;
+	uint64_t seq, heartbeat_at, opened_ms;
 	uint64_t sent_ms[CLIENT_SENT];
 	uint64_t lists; /* a hash of the lists that were sent last; 0: none */
 	/* request connections */
@@ -179,8 +181,12 @@ static void client_close_control(struct client_gateway *g, const char *why, int 
 	g->links_wanted = 0;
 	if (greeted && h->closed)
 		h->closed(h->user, g->index);
-	if (!g->client->stopped)
-		client_retry_later(g);
+	if (g->client->stopped)
+		return;
+	client_retry_later(g);
+	/* Its server was replaced: requests wait for this node. */
+	if (loop_now_ms() - g->opened_ms >= CLIENT_HEALTHY_MS)
+		g->retry_at = loop_now_ms() + CLIENT_RETURN_MS;
 }
 
 static void client_send(struct client_gateway *g, const struct buf *line)
@@ -331,6 +337,7 @@ static void client_open_control(struct client_gateway *g, const struct upstream_
 			 sizeof(unacked_ms));
 	g->number = number;
 	g->open = 1;
+	g->opened_ms = loop_now_ms();
 	g->seq = g->lists = 0;
 	g->lines.most = CONTROL_LINE_GATEWAY;
 	upstream_init_raw(&g->control, c->loop, *take_link, &client_events);

@@ -292,6 +292,8 @@ void server_cluster_stop(struct server_cluster *x)
 	x->stopped = 1;
 	if (x->listening)
 		http_drain(&x->http);
+	if (x->tunnels)
+		tunnels_leave(x->tunnels);
 	tunnel_client_stop(x->client);
 }
 

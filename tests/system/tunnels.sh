@@ -108,6 +108,28 @@ a_killed_server_of_the_gateway_gets_its_tunnels_back() {
 	soon full
 }
 
+nodes_connect_to_the_next_server_while_the_old_one_drains() {
+	soon nodes_are "$both_up"
+	old=$(server_of gate)
+	before=$(connects)
+	# A request that is in progress: its body does not end.
+	mkfifo body.fifo
+	curl -sS -o answer -w '%{http_code}' -H "X-API-Key: $key" -H 'Content-Type: application/json' -T body.fifo -X POST "$url/v1/boxes" >code &
+	client=$!
+	exec 9>body.fifo
+	printf '{' >&9
+	kill -HUP "$(pid_of gate)"
+	draining() { grep -q "draining connections=1" "$work/gate/log"; }
+	soon draining
+	soon more_than "$before"
+	soon nodes_are "$both_up"
+	kill -0 "$old" || fail "the old server has ended"
+	printf '"name": 7}' >&9
+	exec 9>&-
+	wait $client
+	is "$(cat code)" 400
+}
+
 other_connections_to_the_port_of_nodes_are_refused() {
 	is "$(curl -sk -o body -w '%{http_code}' "https://$tunnel/v1/boxes")" 404
 	has "$(cat body)" "this address is for nodes"

@@ -113,6 +113,7 @@ static void make_gate(void)
 	gate = tunnels_new(&loop, 2, "0.3.0", &hooks);
 	gate->tick_ms = 5;
 	gate->silence_ms = 10000;
+	gate->settled_ms = 0;
 	timer_set(&gate->tick, 0);
 }
 
@@ -436,6 +437,27 @@ TEST(a_control_connection_that_was_closed_returns_and_requests_continue)
 	end_gate();
 }
 
+TEST(a_gateway_that_drains_serves_on_the_connections_it_has)
+{
+	struct tunnel_ask a = { .done = ask_done };
+	struct upstream_link link;
+
+	begin_gate();
+	make_client("0.3.0", node_tls);
+	CHECK(UNTIL(is_up(TUNNEL_IDLE)));
+	refuse_connects = 1;
+	tunnels_leave(gate);
+	CHECK(downs == 1 && seven()->state == TUNNEL_UP);
+	CHECK(UNTIL(tunnel_client_figures(client).connected == 0));
+	for (int i = 0; i < 8; i++) {
+		CHECK_INT(tunnels_take(gate, 7, &a, &link), 1);
+		ask(link, "/last", 5000);
+		CHECK(UNTIL(answer_over));
+		CHECK_STR(answer, "/last");
+	}
+	end_gate();
+}
+
 TEST(callers_wait_while_a_node_restarts)
 {
 	struct tunnel_ask a = { .done = ask_done };
@@ -455,6 +477,43 @@ TEST(callers_wait_while_a_node_restarts)
 	ask(asked_link, "/again", 5000);
 	CHECK(UNTIL(answer_over));
 	CHECK_STR(answer, "/again");
+	end_gate();
+}
+
+TEST(callers_wait_for_nodes_while_a_gateway_starts)
+{
+	static struct tunnel_ask many[TUNNEL_EXPECTED + 1];
+	struct tunnel_ask a = { .done = ask_done }, absent = { .done = ask_done };
+	struct upstream_link link;
+	unsigned waiting = 0;
+
+	begin_gate();
+	gate->settled_ms = loop_now_ms() + PATIENCE_MS;
+	gate->wait_ms = PATIENCE_MS;
+	dones = 0;
+	CHECK_INT(tunnels_take(gate, 7, &a, &link), 0);
+	CHECK(!seven());
+	CHECK_INT(tunnels_take(gate, 0, &absent, &link), -1);
+	CHECK_INT(tunnels_take(gate, 32768, &absent, &link), -1);
+	make_client("0.3.0", node_tls);
+	CHECK(UNTIL(dones == 1));
+	CHECK(asked_link.fd >= 0);
+	ask(asked_link, "/first", 5000);
+	CHECK(UNTIL(answer_over));
+	CHECK_STR(answer, "/first");
+	/* A node that never connects. */
+	gate->wait_ms = 20;
+	CHECK_INT(tunnels_take(gate, 8, &absent, &link), 0);
+	CHECK(UNTIL(dones == 2));
+	CHECK(absent.refusal == TUNNEL_UNKNOWN && asked_link.fd == -1);
+	CHECK(UNTIL(gate->count == 1));
+	/* Their number is limited. */
+	gate->wait_ms = PATIENCE_MS;
+	for (unsigned i = 0; i <= TUNNEL_EXPECTED; i++) {
+		many[i].done = ask_done;
+		waiting += tunnels_take(gate, 1000 + i, &many[i], &link) == 0;
+	}
+	CHECK_INT(waiting, TUNNEL_EXPECTED - 1);
 	end_gate();
 }
 
