@@ -25,6 +25,7 @@
 #include "initlib/scratch.h"
 #include "init/params.h"
 #include "initlib/shrink.h"
+#include "init/fence.h"
 #include "init/stop_all.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
@@ -116,11 +117,13 @@ _Noreturn void init_main(long *stack)
 	for (;;) {
 		exec_timers();
 		tcp_timers();
+		fence_turn();
 		stop_turn();
 		conn_sweep();
 		exec_pump();
 		if (!exec_running())
 			scratch_idle();
-		loop_turn(init_sooner(exec_timeout_ms(), tcp_timeout_ms()));
+		loop_turn(init_sooner(init_sooner(exec_timeout_ms(), tcp_timeout_ms()),
+				      fence_timeout_ms()));
 	}
 }

@@ -10,6 +10,7 @@
 #include "init/tcp.h"
 #include "init/disk_usage.h"
 #include "init/exec.h"
+#include "init/fence.h"
 #include "init/files.h"
 #include "init/early_file.h"
 #include "initlib/scratch.h"
@@ -32,6 +33,7 @@ struct request {
 		const struct wire_connect *connect;
 		const struct wire_zygote *zygote;
 		const struct wire_put *put;
+		const struct wire_lease *lease;
 	};
 	char *tail;
 	uint32_t tail_len;
@@ -142,6 +144,8 @@ static int start_allowed(const struct request *r)
 #endif
 	if (stop_busy())
 		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (fence_closed())
+		return requests_refuse(r, ERR_CONFLICT, FENCE_CLOSED);
 	if (exec_find(st->head.ref))
 		return requests_refuse(r, ERR_CONFLICT, "an exec with this ref already exists");
 	return 1;
@@ -377,6 +381,8 @@ static int requests_files(const struct request *r)
 		return requests_refuse(r, ERR_DENIED, "this box does not allow root");
 	if (stop_busy())
 		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	if (fence_closed())
+		return requests_refuse(r, ERR_CONFLICT, FENCE_CLOSED);
 	if (r->head->flags & WIRE_FILES_UPPER)
 		return requests_upper(r);
 	if (r->head->flags & WIRE_FILES_ALONE && exec_kill_all() < 0)
@@ -416,6 +422,17 @@ static int requests_stop(const struct request *r)
 	if (err == -EAGAIN)
 		return requests_refuse(r, ERR_LIMIT, "too many wait for the programs to end");
 	return err < 0 ? requests_refuse(r, ERR_SYS, "cannot list the processes of this box") : 0;
+}
+
+static int requests_lease(const struct request *r)
+{
+	if (r->lease->head.flags & ~WIRE_LEASE_OFF)
+		return requests_refuse(r, ERR_INVALID, "unknown flags");
+	if (r->lease->head.flags & WIRE_LEASE_OFF)
+		fence_off();
+	else if (fence_lease(r->lease->ms) < 0)
+		return requests_refuse(r, ERR_SYS, "cannot stop all processes of this box");
+	return 0;
 }
 
 static int connect_port(const struct request *r)
@@ -466,6 +483,7 @@ static const struct request_row {
 	[WIRE_KILL_ON_CLOSE] = { requests_kill_on_close, 0 },
 	[WIRE_STAT] = { stat_box, 0 },
 	[WIRE_STOP] = { requests_stop, 0 },
+	[WIRE_LEASE] = { requests_lease, 0 },
 	[WIRE_PUT_EARLY] = { requests_lay, 0 },
 	/* clang-format on */
 };

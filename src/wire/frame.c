@@ -61,6 +61,7 @@ static const struct frame_shape {
 	[WIRE_DETACH] = { "DETACH", sizeof(struct frame), NO_TAIL },
 	[WIRE_PUT_EARLY] = { "PUT_EARLY", sizeof(struct wire_put), TAIL },
 	[WIRE_LISTEN] = { "LISTEN", sizeof(struct wire_connect), NO_TAIL },
+	[WIRE_LEASE] = { "LEASE", sizeof(struct wire_lease), NO_TAIL },
 	[WIRE_STARTED] = { "STARTED", sizeof(struct wire_started), NO_TAIL },
 	[WIRE_OUTPUT] = { "OUTPUT", sizeof(struct wire_output), TAIL },
 	[WIRE_ATTACHED] = { "ATTACHED", sizeof(struct wire_attached), NO_TAIL },

@@ -76,6 +76,7 @@ enum wire_type {
 	/* client -> keeper, continued */
 	WIRE_NODE_NUMBER = 42, /* struct wire_node_number -> DONE: ids of new boxes begin with it */
 	/* client -> init */
+	WIRE_LEASE = 44, /* struct wire_lease; answered only by ERROR */
 	WIRE_START = 48, /* struct wire_start, tail: argv, env, cwd; or the tail in one memfd */
 	WIRE_SIGNAL,     /* struct wire_signal */
 	WIRE_RESIZE,     /* struct wire_resize */
@@ -536,6 +537,14 @@ struct wire_output_window {
 
 enum { WIRE_NO_STREAM = WIRE_STREAMS }; /* ATTACH: for the EXIT only; ATTACHED has 0 and 0 */
 enum { WIRE_ATTACH_MORE = 1 << 0 }; /* an ATTACH for another stream follows: send EXIT after that */
+
+/* When ms have passed without another LEASE, init stops all processes of the box (SIGSTOP); the next LEASE continues them,
+ * except those that were stopped before. */
+struct wire_lease {
+	struct frame head; /* flags: WIRE_LEASE_OFF: no limit any longer; ms has no meaning */
+	uint32_t ms;       /* 0: stop them now */
+};
+enum { WIRE_LEASE_OFF = 1 << 0 };
 
 struct wire_connect {
 	struct frame head;

@@ -162,6 +162,10 @@ static inline void boxh_start(struct box *b, int alone)
 			close(i);
 		execve(mux_path(), argv, env);
 #else
+		/* A /proc of its own, where that is permitted. */
+		if (alone && !unshare(CLONE_NEWNS) &&
+		    !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+			(void)!mount("proc", "/proc", "proc", 0, NULL);
 		execve(init_path, argv, env);
 #endif
 		_exit(99);
@@ -512,6 +516,10 @@ struct test {
 #define TEST_DIRECT(name)                                                                          \
 	{                                                                                          \
 		name, #name, 0, 1                                                                  \
+	}
+#define TEST_PID1_DIRECT(name)                                                                     \
+	{                                                                                          \
+		name, #name, 1, 1                                                                  \
 	}
 #define TEST_PID1(name)                                                                            \
 	{                                                                                          \

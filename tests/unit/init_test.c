@@ -267,6 +267,116 @@ static void no_exec_starts_while_stop_is_in_progress(struct box *b)
 	CHECK(refused + ran == 10); /* refused or unchanged, never killed */
 }
 
+/* ---- the fence ---- */
+
+static void send_lease(int conn, uint32_t ms, unsigned flags)
+{
+	struct wire_lease l = { .head = head(WIRE_LEASE, 77), .ms = ms };
+
+	l.head.flags = (uint16_t)flags;
+	send_frame(conn, &l, sizeof(l), NULL, 0, -1);
+}
+
+/* The state of the child of init that was started as the n-th one; 0: there is none. */
+static char child_state(const struct box *b, int n)
+{
+	char path[64], text[512], *at = NULL;
+	FILE *f;
+	int pid = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", b->pid, b->pid);
+	f = fopen(path, "re");
+	CHECK(f);
+	for (; n >= 0; n--)
+		if (fscanf(f, "%d", &pid) != 1)
+			pid = 0;
+	fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = pid ? fopen(path, "re") : NULL;
+	if (f && fgets(text, sizeof(text), f))
+		at = strrchr(text, ')');
+	if (f)
+		fclose(f);
+	return at ? at[2] : 0;
+}
+
+static void await_stopped(const struct box *b, int n, int stopped)
+{
+	for (int i = 0; (child_state(b, n) == 'T') != stopped; i++) {
+		CHECK(i < PATIENCE_MS / 5);
+		usleep(5000);
+	}
+}
+
+static void an_expired_lease_stops_all_processes_and_the_next_one_continues_them(struct box *b)
+{
+	struct wire_start st = starting(1);
+
+	shell(b->conn, &st,
+	      "setsid sleep 100 & trap 'echo continued' CONT; echo up; while :; do sleep 0.05; done");
+	expect(b->conn, WIRE_OUTPUT);
+	send_lease(b->conn, 60000, 0);
+	ask_status(b->conn);
+	CHECK(child_state(b, 0) != 'T');
+	send_lease(b->conn, 20, 0);
+	await_stopped(b, 0, 1);
+	send_lease(b->conn, 60000, 0);
+	await_stopped(b, 0, 0);
+	expect(b->conn, WIRE_OUTPUT);
+	/* At once, and without limit afterwards. */
+	send_lease(b->conn, 0, 0);
+	await_stopped(b, 0, 1);
+	send_lease(b->conn, 0, WIRE_LEASE_OFF);
+	await_stopped(b, 0, 0);
+	send_lease(b->conn, 0, 1 << 5);
+	for (;;) { /* output of the program may come first */
+		CHECK(receive(b->conn));
+		if (HEAD->type == WIRE_ERROR)
+			break;
+	}
+	CHECK(GOT(wire_error)->kind == ERR_INVALID);
+}
+
+static void a_process_that_was_stopped_before_the_lease_expired_stays_stopped(struct box *b)
+{
+	struct wire_start st = starting(1);
+
+	shell(b->conn, &st, "kill -STOP $$; echo resumed; sleep 100");
+	await_stopped(b, 0, 1);
+	st.head.ref = 2;
+	shell(b->conn, &st, "echo up; while :; do sleep 0.05; done");
+	expect(b->conn, WIRE_OUTPUT);
+	send_lease(b->conn, 0, 0);
+	await_stopped(b, 1, 1);
+	send_lease(b->conn, 60000, 0);
+	await_stopped(b, 1, 0);
+	CHECK(child_state(b, 0) == 'T');
+}
+
+static void nothing_starts_after_the_lease_has_expired(struct box *b)
+{
+	struct wire_start st = starting(1);
+
+	send_lease(b->conn, 0, 0);
+	shell(b->conn, &st, "echo no");
+	expect(b->conn, WIRE_ERROR);
+	CHECK(GOT(wire_error)->kind == ERR_CONFLICT);
+	send_head(b->conn, WIRE_FILES, 3);
+	expect(b->conn, WIRE_ERROR);
+	CHECK(GOT(wire_error)->kind == ERR_CONFLICT);
+	send_lease(b->conn, 60000, 0);
+	shell(b->conn, &st, "exit 5");
+	CHECK(hear(b->conn)->end.status == 5);
+}
+
+/* It would stop processes of others, or leave some of its own running. */
+static void an_init_that_is_not_pid_1_refuses_a_lease(struct box *b)
+{
+	send_lease(b->conn, 1000, 0);
+	expect(b->conn, WIRE_ERROR);
+	CHECK(GOT(wire_error)->kind == ERR_SYS);
+}
+
 /* It is the parent of their orphans, too, in sessions of their own. */
 static void an_init_that_is_not_pid_1_ends_its_own_processes_and_no_other(struct box *b)
 {
@@ -1619,6 +1729,10 @@ static const struct test tests[] = {
 	TEST(a_duplicate_ref_is_a_conflict),
 	TEST(steps_can_be_skipped_only_in_a_test_build),
 	TEST_DIRECT(two_hundred_execs_leave_no_zombie),
+	TEST_PID1_DIRECT(an_expired_lease_stops_all_processes_and_the_next_one_continues_them),
+	TEST_PID1_DIRECT(a_process_that_was_stopped_before_the_lease_expired_stays_stopped),
+	TEST_PID1_DIRECT(nothing_starts_after_the_lease_has_expired),
+	TEST(an_init_that_is_not_pid_1_refuses_a_lease),
 	TEST(the_oldest_finished_exec_is_evicted_and_a_running_one_never),
 	TEST(the_list_has_every_exec),
 	TEST(the_list_shows_terminals_and_stdin),
