@@ -64,8 +64,15 @@ must_check int tunnels_check(struct tunnels *t, uint32_t number, int control, st
 struct tunnel_peer *tunnels_peer(struct tunnels *t, uint32_t number); /* NULL: none */
 /* Of a node that may connect soon, because this gateway has just started. NULL: not expected. */
 struct tunnel_peer *tunnels_expect(struct tunnels *t, uint32_t number);
+void tunnel_set_state(struct tunnel_peer *p, enum tunnel_state state, uint64_t at_ms);
+
+/* tunnel_control.c */
+void tunnel_open_control(struct tunnel_peer *p, const char *peer, struct upstream_link take_link);
 void tunnel_send(struct tunnel_peer *p, const struct buf *lines);
+void tunnel_send_kept(struct tunnel_peer *p); /* the acknowledgement of rows, if it waits */
 void tunnel_close_control(struct tunnel_peer *p, const char *why);
+void tunnel_reject(struct tunnel_peer *p,
+		   const char *why); /* closes it because of what the node did */
 
 /* tunnel_links.c */
 void tunnel_add_link(struct tunnel_peer *p, struct upstream_link take_link);

@@ -61,7 +61,8 @@ void tunnel_client_restart_dials(struct tunnel_client *c);
 void tunnel_client_set_tls(struct tunnel_client *c, struct ssl_ctx_st *tls);
 /* Rule 9: the epoch that hellos of this node contain from now on. */
 void tunnel_client_set_epoch(struct tunnel_client *c, uint64_t epoch);
-/* 1: was sent (at most TUNNEL_ROWS_AHEAD messages before an answer, which the caller counts). */
+/* 1: was sent (at most TUNNEL_ROWS_AHEAD messages before an answer, which the caller counts). 0: not
+ * now. -1: the message would be longer than CONTROL_LINE_NODE; send fewer rows. */
 int tunnel_client_send_rows(struct tunnel_client *c, unsigned gateway, uint64_t last,
 			    const struct json_t *rows);
 /* Closes the control connections and opens no others: the server drains. Requests that are in
