@@ -3,64 +3,16 @@
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
 chmod 711 "$work" "$TMPDIR"
-keys=$(dirname "$ATOLL")/cluster_keys
-unset ATOLL_RUN
+. "$here/cluster.lib"
 
-# machine NAME SETTING=VALUE...: starts the daemon of one machine; its folder is $work/NAME.
-machine() {
-	name=$1
-	shift
-	env ATOLL_RUN="$work/$name/run" ATOLL_LISTEN=127.0.0.1:0 ATOLL_LOG_FORMAT=text ATOLL_CLUSTER_NAME="$name" "$@" \
-		"$ATOLL" serve --state "$work/$name/state" >/dev/null 2>"$work/$name/log" &
-	echo $! >"$work/$name/supervisor"
-}
-pid_of() { cat "$work/$1/supervisor"; }
-server_of() { pgrep -P "$(pid_of "$1")" -x atoll-server | tail -n 1; }
-serves() { grep -q 'serving on unix:' "$work/$1/log" || ! kill -0 "$(pid_of "$1")"; }
-left() { ! kill -0 "$1"; }
-leave() {
-	for name in one two gate; do
-		[ -e "$work/$name/supervisor" ] || continue
-		pid=$(pid_of $name)
-		keeper=$(ATOLL_RUN=$work/$name/run "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
-		kill "$pid" 2>/dev/null && soon left "$pid"
-		[ -z "$keeper" ] || kill "$keeper" 2>/dev/null
-	done
-	keeper=
-	finish
-}
-trap leave EXIT
-
-# nodes FILTER: of GET /v1/nodes.
-nodes() { curl -sS --max-time 20 -H "X-API-Key: $key" "$url/v1/nodes" >"$work/nodes" && jq -r "$1" "$work/nodes"; }
-nodes_are() { [ "$(nodes '[.items[] | "\(.number) \(.name) \(.state)"] | join(", ")')" = "$1" ]; }
 # metric MACHINE-URL KEY NAME: its value.
 metric() { curl -sS --max-time 20 -H "X-API-Key: $2" "$1/metrics" | sed -n "s/^$3 //p"; }
 metric_is() { [ "$(metric "$1" "$2" "$3")" = "$4" ]; }
-address_of() { sed -n 's/^atoll: serving on \(http[^ ]*\)$/\1/p' "$work/$1/log"; }
-
 # How often node 2 has opened its tunnel.
 connects() { grep -c 'node connected.*node=2 ' "$work/gate/log"; }
 more_than() { [ "$(connects)" -gt "$1" ]; }
 
-for name in gate one two; do mkdir -p "$work/$name/state/cluster"; done
-"$keys" "$work/gate/state/cluster" gateway=1 "$work/one/state/cluster" node=2 "$work/two/state/cluster" node=40 ||
-	{ echo "Bail out! no keys"; exit 1; }
-start_gate() {
-	machine gate ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_LISTEN="$1" ATOLL_CLUSTER_SECRETS="$work/secrets" \
-		ATOLL_CLUSTER_DATABASE='host=/nowhere user=atoll'
-}
-start_gate 127.0.0.1:0
-soon serves gate
-tunnel=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' "$work/gate/log")
-[ "$tunnel" ] || { echo "Bail out! the gateway did not start: $(tail -n 3 "$work/gate/log")"; exit 1; }
-machine one ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel" ATOLL_CLUSTER_LABELS=disk=fast
-machine two ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="127.0.0.1:1,$tunnel"
-url=$(address_of gate)
-key=$("$ATOLL" key new tests --state "$work/gate/state" --quiet)
-soon serves one
-soon serves two
-both_up='2 one up, 40 two up'
+start_cluster
 
 nodes_open_tunnels_and_send_heartbeats() {
 	soon nodes_are "$both_up"
