@@ -125,6 +125,10 @@ struct etcd_conf; /* coordinator/etcd.h */
 must_check int coordinator_etcd_new(struct coordinator **out, struct loop *l,
 				    const struct etcd_conf *conf, struct err *e);
 
+struct cluster_client; /* coordinator/cluster_client.h: the engine of the cluster process; borrowed */
+must_check int coordinator_process_new(struct coordinator **out, struct cluster_client *client,
+				       struct err *e);
+
 /* For drivers: the first member of theirs. */
 struct coordinator_driver {
 	void (*ask)(struct coordinator *c, const struct coordinator_request *q,

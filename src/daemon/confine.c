@@ -82,6 +82,28 @@ const struct confine_step confine_llm_steps[] = {
 };
 const unsigned confine_nllm_steps = ARRAY_LEN(confine_llm_steps);
 
+/* The cluster process of a gateway has the passwords of engines and the key of the cluster's CA, and connects to
+ * engines. */
+const struct confine_step confine_engines_steps[] = {
+	{ "read write readv writev close lseek fstat newfstatat", "bytes" },
+	{ "socket socket:unix connect recvmsg sendmsg sendmmsg recvfrom sendto shutdown getsockopt "
+	  "setsockopt getsockname getpeername",
+	  "connections (socket: AF_INET, AF_INET6 and AF_UNIX); not bind, not listen, not accept" },
+	{ "openat open stat lstat statx access faccessat faccessat2 readlink readlinkat uname",
+	  "host names, in /etc; landlock leaves nothing else" },
+	{ "epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2 poll ppoll timerfd_create "
+	  "timerfd_settime",
+	  "waiting" },
+	{ "mmap munmap mprotect mremap madvise brk", "memory" },
+	{ "fcntl ioctl futex getpid gettid getuid geteuid getgid getegid tgkill exit exit_group "
+	  "restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait "
+	  "sigaltstack",
+	  "descriptors that do not wait, SIGPIPE (libpq), its end" },
+	{ "clock_gettime clock_nanosleep clock_getres gettimeofday nanosleep time getrandom",
+	  "time, randomness" },
+};
+const unsigned confine_nengines_steps = ARRAY_LEN(confine_engines_steps);
+
 static int allow_sockets(scmp_filter_ctx ctx, int nr)
 {
 	static const uint32_t families[] = { AF_INET, AF_INET6 };
@@ -98,6 +120,9 @@ static int confine_allow(scmp_filter_ctx ctx, const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name), rc;
 
+	if (!strcmp(name, "socket:unix"))
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, AF_UNIX));
 	if (nr == __NR_SCMP_ERROR || nr < 0)
 		return 0; /* not on this machine */
 	if (!strcmp(name, "clone"))
@@ -168,35 +193,42 @@ int confine_enter(uid_t uid, gid_t gid, const char *folder, struct err *e)
 	return load_filter(confine_steps, confine_nsteps, e) < 0 ? err_in(e, "server") : 0;
 }
 
-/* No file at all. */
-static int enter_bare(uid_t uid, gid_t gid, const struct confine_step *rows, unsigned nrows,
-		      struct err *e)
+/* No file but those of `readable`; NULL: none at all. */
+static int enter_bare(uid_t uid, gid_t gid, const char *readable, const struct confine_step *rows,
+		      unsigned nrows, struct err *e)
 {
 	if (confine_drop(uid, gid, e) < 0)
 		return -1;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "no new privileges");
-	return landlock_confine(NULL, NULL, e) < 0 ? -1 : load_filter(rows, nrows, e);
+	return landlock_confine(NULL, readable, e) < 0 ? -1 : load_filter(rows, nrows, e);
 }
 
 int confine_enter_egress(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, confine_egress_steps, confine_negress_steps, e) < 0
+	return enter_bare(uid, gid, NULL, confine_egress_steps, confine_negress_steps, e) < 0
 		       ? err_in(e, "egress")
 		       : 0;
 }
 
 int confine_enter_llm(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0
+	return enter_bare(uid, gid, NULL, confine_llm_steps, confine_nllm_steps, e) < 0
 		       ? err_in(e, "model")
 		       : 0;
 }
 
 int confine_enter_outbound(uid_t uid, gid_t gid, struct err *e)
 {
-	return enter_bare(uid, gid, confine_llm_steps, confine_nllm_steps, e) < 0
+	return enter_bare(uid, gid, NULL, confine_llm_steps, confine_nllm_steps, e) < 0
 		       ? err_in(e, "outbound")
+		       : 0;
+}
+
+int confine_enter_engines(uid_t uid, gid_t gid, struct err *e)
+{
+	return enter_bare(uid, gid, "/etc", confine_engines_steps, confine_nengines_steps, e) < 0
+		       ? err_in(e, "cluster")
 		       : 0;
 }
 

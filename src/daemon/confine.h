@@ -19,6 +19,10 @@ must_check int confine_enter_llm(uid_t uid, gid_t gid, struct err *e);
 /* For the outbound process: as for the llm process. */
 must_check int confine_enter_outbound(uid_t uid, gid_t gid, struct err *e);
 
+/* For the cluster process of a gateway: engines may be at a unix socket, and libpq resolves host names itself, which reads
+ * files of /etc. Everything else as for the outbound process. */
+must_check int confine_enter_engines(uid_t uid, gid_t gid, struct err *e);
+
 /* Overwrites the strings of the environment, then clears it: a forked process has its parent's,
  * and keys can be set there, too. */
 void confine_clear_environment(void);
@@ -33,3 +37,5 @@ extern const struct confine_step confine_egress_steps[];
 extern const unsigned confine_negress_steps;
 extern const struct confine_step confine_llm_steps[];
 extern const unsigned confine_nllm_steps;
+extern const struct confine_step confine_engines_steps[];
+extern const unsigned confine_nengines_steps;

@@ -103,6 +103,7 @@ static const struct frame_shape {
 	[WIRE_DOCTOR] = { "DOCTOR", sizeof(struct frame), NO_TAIL },
 	[WIRE_ALERT_COMMAND] = { "ALERT_COMMAND", sizeof(struct frame), NO_TAIL },
 	[WIRE_PROVE] = { "PROVE", sizeof(struct frame), NO_TAIL },
+	[WIRE_CLUSTER_ENGINES] = { "CLUSTER_ENGINES", sizeof(struct frame), NO_TAIL },
 	[WIRE_CLUSTER_CONNECT] = { "CLUSTER_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_CLUSTER_DIAL] = { "CLUSTER_DIAL", sizeof(struct frame), TAIL },
 	[WIRE_OUTBOUND_CONNECT] = { "OUTBOUND_CONNECT", sizeof(struct frame), NO_TAIL },

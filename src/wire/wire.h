@@ -156,6 +156,8 @@ enum wire_type {
 	/* connections of a node to gateways: server <-> supervisor <-> the process that connects, server <-> that process */
 	WIRE_CLUSTER_CONNECT = 130, /* from a server: request; from the supervisor, to both, + fd: frames */
 	WIRE_CLUSTER_DIAL, /* flags: position in cluster.gateways. From a server: request; to it, + fd: connected; without fd, tail: why not */
+	/* engines of a cluster: a gateway's server <-> supervisor <-> cluster process */
+	WIRE_CLUSTER_ENGINES = 132, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
 };
 /* clang-format on */
 
