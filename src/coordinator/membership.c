@@ -154,19 +154,26 @@ static void membership_assign(struct membership_ask *x)
 	coordinator_ask(x->m->coordinator, &q, membership_assigned, x);
 }
 
+static int membership_has_ca(const struct membership *m, struct err *e)
+{
+	return m->ca ? 0
+		     : err_set(e, ERR_DENIED,
+			       "this gateway does not have the key of the cluster's CA; copy the folder "
+			       "cluster.secrets of another gateway");
+}
+
 /* Name and request of a machine; -1: done() was called. */
 static int membership_take_machine(struct membership_ask *x, const char *name, const char *request)
 {
 	unsigned char key[32];
 	struct err e;
 
-	if (!x->m->ca)
-		err_set(&e, ERR_DENIED, "this machine does not have the key of the cluster's CA");
-	else if (!cluster_name_is_valid(name))
+	if (!cluster_name_is_valid(name))
 		err_set(&e, ERR_INVALID,
 			"'%.70s' is not the name of a machine: 1 to %d of a-z, 0-9, '-' and '.'",
 			name, CLUSTER_NAME_MAX);
-	else if (cluster_ca_request_key(request, strlen(request), key, &e) == 0) {
+	else if (membership_has_ca(x->m, &e) == 0 &&
+		 cluster_ca_request_key(request, strlen(request), key, &e) == 0) {
 		hex_encode(x->key, key, sizeof(key));
 		snprintf(x->name, sizeof(x->name), "%s", name);
 		x->request = strdup(request);
@@ -238,7 +245,7 @@ void membership_join(struct membership *m, const char *token, const char *reques
 
 	x->peer.role = CLUSTER_NODE;
 	/* The database is asked only about tokens of this cluster. */
-	if (join_token_parse(&x->token, token, &e) < 0 ||
+	if (membership_has_ca(m, &e) < 0 || join_token_parse(&x->token, token, &e) < 0 ||
 	    join_token_check(&x->token, m->fingerprint, &any, 0, &e) < 0) {
 		membership_end(x, NULL, &e);
 		return;

@@ -212,8 +212,13 @@ static int process_open_engines(struct cluster_process *x, struct err *e)
 	int rc = membership_read_password(x->conf->secrets, &password, e);
 
 	conf.password = password.len ? password.p : NULL;
-	if (rc == 0 && (membership_load(&x->membership, x->conf->secrets, e) < 0 ||
-			postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
+	if (rc == 0 && membership_load(&x->membership, x->conf->secrets, e) < 0) {
+		if (e->kind == ERR_NOT_FOUND)
+			log_warn("no machine can join at this gateway", LOG_E(e));
+		else
+			rc = -1;
+	}
+	if (rc == 0 && (postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
 			coordinator_postgres_new(&x->coordinator, &x->loop, x->db, e) < 0))
 		rc = -1;
 	if (password.p)

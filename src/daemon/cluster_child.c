@@ -3,8 +3,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "cluster/certificates.h"
-#include "coordinator/membership.h"
+#include "cluster/role.h"
 #include "coordinator/process.h"
 #include "daemon/cluster_files.h"
 #include "daemon/confine.h"
@@ -24,28 +23,13 @@ static enum cluster_role cluster_child_role(const struct config *c)
 
 int cluster_child_check(const struct config *c, struct err *e)
 {
-	enum cluster_role role = cluster_child_role(c);
 	const char *secrets = config_text(c, CONFIG_CLUSTER_SECRETS);
-	struct cluster_identity id;
-	struct cluster_peer self;
-	int rc;
 
-	if (role == CLUSTER_ALONE)
+	/* Without the folder a gateway serves, and accepts no further machines. */
+	if (!cluster_is_gateway(cluster_child_role(c)) ||
+	    cluster_files_check_secrets(secrets, e) == 0 || e->kind == ERR_NOT_FOUND)
 		return 0;
-	if (cluster_files_load(&id, c, e) < 0)
-		return -1;
-	rc = cluster_identity_self(&id, &self, e);
-	cluster_identity_fini(&id);
-	if (rc < 0)
-		return -1;
-	if (cluster_is_gateway(role) != (self.role == CLUSTER_GATEWAY))
-		return err_set(e, ERR_INVALID,
-			       "cluster.role is %s, and this machine has joined its cluster as %s; "
-			       "type `%s`",
-			       config_text(c, CONFIG_CLUSTER_ROLE),
-			       self.role == CLUSTER_GATEWAY ? "a gateway" : "a node",
-			       cluster_is_gateway(role) ? "atoll cluster init" : "atoll node join");
-	return cluster_is_gateway(role) ? cluster_files_check_secrets(secrets, e) : 0;
+	return -1;
 }
 
 /* ---- the process ---- */

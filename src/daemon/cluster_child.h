@@ -12,7 +12,7 @@ struct cluster_child {
 	int root;                    /* it changes its uid */
 };
 
-/* Has this machine a certificate and, as a gateway, its secrets? */
+/* Can other users read the secrets? */
 must_check int cluster_child_check(const struct config *c, struct err *e);
 
 void cluster_child_init(struct cluster_child *o, int root);

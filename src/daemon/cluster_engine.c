@@ -7,9 +7,10 @@
 #include "coordinator/schema.h"
 #include "daemon/cluster_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { ENGINE_ANSWER_MS = 5000 };
+enum { ENGINE_ANSWER_MS = 5000, ENGINE_LOOK_MS = 10 };
 
 int cluster_engine_load(struct cluster_engine *x, const struct cluster_engine_flags *f,
 			struct err *e)
@@ -34,6 +35,27 @@ const char *cluster_engine_secrets(const struct cluster_engine *x)
 	return config_text(&x->config, CONFIG_CLUSTER_SECRETS);
 }
 
+/* A command reports the first failure; the daemon would try again. */
+static int cluster_engine_wait_up(struct cluster_engine *x, struct err *e)
+{
+	char first[sizeof(e->msg)];
+
+	snprintf(first, sizeof(first), "%s", postgres_trouble(x->db));
+	for (unsigned i = 0; i < ENGINE_ANSWER_MS / ENGINE_LOOK_MS && !postgres_is_up(x->db) &&
+			     strcmp(first, postgres_trouble(x->db)) == 0;
+	     i++) {
+		timer_set(&x->look, ENGINE_LOOK_MS);
+		loop_run(&x->loop);
+		x->loop.stopping = 0;
+	}
+	return postgres_is_up(x->db) ? 0 : err_set(e, ERR_SYS, "%s", postgres_trouble(x->db));
+}
+
+static void cluster_engine_looked(struct timer *t)
+{
+	loop_stop(&loop_owner(t, struct cluster_engine, look)->loop);
+}
+
 int cluster_engine_connect(struct cluster_engine *x, struct err *e)
 {
 	struct postgres_conf conf = { .database = config_text(&x->config, CONFIG_CLUSTER_DATABASE),
@@ -55,16 +77,19 @@ int cluster_engine_connect(struct cluster_engine *x, struct err *e)
 	    (loop_init(&x->loop, e) < 0 || postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
 	     coordinator_postgres_new(&x->coordinator, &x->loop, x->db, e) < 0))
 		rc = -1;
+	if (rc == 0)
+		timer_init(&x->look, &x->loop, cluster_engine_looked);
 	if (password.p)
 		explicit_bzero(password.p, password.room);
 	buf_fini(&password);
 	x->membership.db = x->db;
 	x->membership.coordinator = x->coordinator;
-	return rc;
+	return rc < 0 ? -1 : cluster_engine_wait_up(x, e);
 }
 
 void cluster_engine_close(struct cluster_engine *x)
 {
+	timer_fini(&x->look);
 	coordinator_free(x->coordinator);
 	postgres_free(x->db);
 	if (x->loop.base)

@@ -12,6 +12,7 @@ struct cluster_engine {
 	struct postgres *db;
 	struct coordinator *coordinator;
 	struct membership membership;
+	struct timer look; /* while it connects */
 	int answered;
 	struct err e;
 };

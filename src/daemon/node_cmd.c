@@ -287,6 +287,8 @@ static int node_ask(const char *url, const struct join_token *t, const char *tok
 			     : 0;
 	http_client_free(c);
 	tls_free(options.tls);
+	if (rc < 0 && e->kind == ERR_DENIED)
+		return err_in(e, "the gateway is not one of the cluster of this token");
 	return rc;
 }
 

@@ -201,6 +201,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		prove_runner_connect(&x->prove, steal_fd(fd));
 	else if (f->type == WIRE_CLUSTER_CONNECT && *fd >= 0)
 		server_cluster_connect(x->cluster, steal_fd(fd));
+	else if (f->type == WIRE_CLUSTER_ENGINES && *fd >= 0)
+		server_cluster_engines(x->cluster, steal_fd(fd));
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
 		fleet_set_sole_server(&x->api.fleet, 0);
 		pipelines_alone(x->api.pipelines);

@@ -4,8 +4,11 @@
 #include "cluster/certificates.h"
 #include "cluster/tunnel.h"
 #include "cluster/tunnel_node.h"
+#include "coordinator/cluster_client.h"
+#include "daemon/gateway_certificate.h"
 #include "daemon/node_figures.h"
 #include "gateway/gateway.h"
+#include "gateway/join.h"
 #include "gateway/nodes.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
@@ -29,6 +32,8 @@ struct server_cluster {
 	int listening;
 	struct tunnels *tunnels;
 	struct gateway *gateway;
+	struct cluster_client *engines;
+	struct gateway_certificate certificate;
 	/* node */
 	struct tunnel_client *client;
 	struct node_figures *figures;
@@ -47,11 +52,15 @@ static int cluster_load_keys(struct server_cluster *x, const char *folder, struc
 	if (cluster_identity_load(&id, folder, e) < 0)
 		return -1;
 	rc = cluster_identity_self(&id, &x->self, e);
+	x->certificate.self = x->self;
 	if (rc == 0 && cluster_is_gateway(x->role))
 		rc = cluster_tls_server(&id, CLUSTER_CLIENTS_JOINING, &x->server_tls, e);
 	if (rc == 0 && cluster_is_node(x->role))
 		rc = cluster_tls_client(&id, &x->client_tls, e);
-	cluster_identity_fini(&id);
+	if (rc == 0 && cluster_is_gateway(x->role))
+		x->certificate.id = id;
+	else
+		cluster_identity_fini(&id);
 	return rc;
 }
 
@@ -102,8 +111,27 @@ static void cluster_head(struct http_req *r)
 
 	if (strcmp(r->path, "/tunnel") == 0)
 		tunnels_accept(x->tunnels, r);
+	else if (strcmp(r->path, "/cluster/join") == 0 && strcmp(r->method, "POST") == 0)
+		gateway_join(r, x->engines);
 	else
 		http_reply(r, 404, "application/json", why, sizeof(why) - 1);
+}
+
+static void cluster_ask_engines(void *user)
+{
+	struct server_cluster *x = user;
+	struct frame ask = sock_head(WIRE_CLUSTER_ENGINES, 0);
+
+	if (!x->stopped)
+		frame_conn_send(x->supervisor, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+void server_cluster_engines(struct server_cluster *x, int take_fd)
+{
+	if (x && x->engines)
+		cluster_client_connect(x->engines, take_fd);
+	else
+		close(take_fd);
 }
 
 static int cluster_init_gateway(struct server_cluster *x, struct err *e)
@@ -116,6 +144,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->http.user = x;
 	x->http.on_head = cluster_head;
 	x->api->nodes = gateway_nodes_json;
+	if (cluster_client_new(&x->engines, x->api->loop, cluster_ask_engines, x, e) < 0)
+		return -1;
 	return gateway_new(&x->gateway, x->api, x->tunnels, policy, e);
 }
 
@@ -279,6 +309,7 @@ int server_cluster_start(struct server_cluster *x, struct err *e)
 		if (http_listen(&x->http, x->start->cluster_listener, x->server_tls, e) < 0)
 			return -1;
 		x->listening = 1;
+		gateway_certificate_start(&x->certificate, x->api->loop, x->engines, &x->http);
 	}
 	if (x->client_tls)
 		cluster_start_node(x);
@@ -304,6 +335,8 @@ void server_cluster_free(struct server_cluster *x)
 	gateway_free(x->gateway);
 	if (x->tunnels)
 		http_server_fini(&x->http);
+	gateway_certificate_fini(&x->certificate);
+	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);
 	node_figures_free(x->figures);

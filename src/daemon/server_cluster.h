@@ -19,5 +19,6 @@ must_check int server_cluster_init(struct server_cluster *x, struct api *a,
 /* All boxes are known: connections are accepted and opened. */
 must_check int server_cluster_start(struct server_cluster *x, struct err *e);
 void server_cluster_connect(struct server_cluster *x, int take_fd); /* CLUSTER_CONNECT came */
+void server_cluster_engines(struct server_cluster *x, int take_fd); /* CLUSTER_ENGINES came */
 void server_cluster_stop(struct server_cluster *x);                 /* the server drains */
 void server_cluster_free(struct server_cluster *x); /* after http_server_fini() of the API */

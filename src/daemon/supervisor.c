@@ -22,6 +22,7 @@
 #include "daemon/addr.h"
 #include "daemon/keeper_connect.h"
 #include "daemon/confine.h"
+#include "daemon/cluster_child.h"
 #include "daemon/connector_child.h"
 #include "daemon/doctor_child.h"
 #include "daemon/llm_child.h"
@@ -63,6 +64,7 @@ struct server_process {
 	int wants_way;       /* requested a connection to egress, and has none yet */
 	int wants_model;     /* requested a connection to the llm process, and has none yet */
 	int wants_outbound;  /* the same for the outbound process */
+	int wants_engines;   /* and for the cluster process */
 	int wants_connector; /* and for the process that connects to gateways */
 	uint64_t tried_ns;   /* time of the last attempt */
 };
@@ -91,6 +93,7 @@ struct supervisor {
 	struct llm_child llm_child;
 	struct outbound_child outbound_child;
 	struct connector_child connector_child;
+	struct cluster_child cluster_child;
 	int upgraded; /* this process was started by an upgrade */
 	int ready;    /* the newest serves */
 	int leaving;
@@ -309,6 +312,7 @@ static _Noreturn void be_server(struct supervisor *w, int link)
 	own_close_fd(&w->llm_child.child.link);
 	own_close_fd(&w->outbound_child.child.link);
 	own_close_fd(&w->connector_child.child.link);
+	own_close_fd(&w->cluster_child.child.link);
 	/* Or the other servers would not notice the end of the supervisor. The pidfile stays
 	 * open: the server holds its lock, too. */
 	for (unsigned i = 0; i < w->nservers; i++)
@@ -462,7 +466,7 @@ static void server_says(struct supervisor *w, struct server_process *f)
 	if (n <= 0) { /* it is ending; its exit status has the reason */
 		own_close_fd(&f->link);
 		f->wants_keeper = f->wants_way = f->wants_model = f->wants_outbound = 0;
-		f->wants_connector = 0;
+		f->wants_connector = f->wants_engines = 0;
 		return;
 	}
 	if (said->type == WIRE_INFO)
@@ -475,6 +479,8 @@ static void server_says(struct supervisor *w, struct server_process *f)
 		f->wants_outbound = 1;
 	else if (said->type == WIRE_CLUSTER_CONNECT)
 		f->wants_connector = 1;
+	else if (said->type == WIRE_CLUSTER_ENGINES)
+		f->wants_engines = 1;
 	else if (said->type == WIRE_ALERT_COMMAND)
 		alert_child_start(&w->alert_child, &w->config, &w->state_dir, f->link);
 	else if (said->type == WIRE_DOCTOR)
@@ -535,7 +541,8 @@ static void take_over(struct supervisor *w)
 	struct err e;
 
 	if (supervisor_load(w, &fresh, &e) < 0 || server_check(&fresh, &e) < 0 ||
-	    llm_child_check(&fresh, &e) < 0 || outbound_child_check(&fresh, &e) < 0) {
+	    llm_child_check(&fresh, &e) < 0 || outbound_child_check(&fresh, &e) < 0 ||
+	    cluster_child_check(&fresh, &e) < 0) {
 		log_error("reload refused, nothing was changed", LOG_E(&e));
 		config_fini(&fresh);
 		return;
@@ -547,6 +554,7 @@ static void take_over(struct supervisor *w)
 	llm_child_apply(&w->llm_child, &w->config);
 	outbound_child_apply(&w->outbound_child, &w->config);
 	connector_child_apply(&w->connector_child, &w->config);
+	cluster_child_apply(&w->cluster_child, &w->config);
 	if (start_server(w, &e) < 0)
 		log_error("reload", LOG_E(&e));
 }
@@ -603,6 +611,7 @@ static void supervisor_reap(struct supervisor *w)
 		    llm_child_ended(&w->llm_child, pid) ||
 		    outbound_child_ended(&w->outbound_child, pid) ||
 		    connector_child_ended(&w->connector_child, pid) ||
+		    cluster_child_ended(&w->cluster_child, pid) ||
 		    alert_child_ended(&w->alert_child, pid) ||
 		    doctor_child_ended(&w->doctors, pid) || prove_child_ended(&w->prove_child, pid))
 			continue;
@@ -734,6 +743,22 @@ static int hand_connector(struct supervisor *w)
 	return waiting;
 }
 
+/* The cluster process runs as long as a server may need it. */
+static int hand_engines(struct supervisor *w)
+{
+	int waiting = !w->leaving && cluster_child_maintain(&w->cluster_child);
+
+	for (unsigned i = 0; i < w->nservers; i++) {
+		struct server_process *f = &w->servers[i];
+
+		if (f->wants_engines && f->link >= 0 &&
+		    cluster_child_hand(&w->cluster_child, f->link) == 0)
+			f->wants_engines = 0;
+		waiting |= f->wants_engines;
+	}
+	return waiting;
+}
+
 static void supervisor_watch(struct supervisor *w)
 {
 	while (!w->leaving || w->nservers) {
@@ -745,7 +770,7 @@ static void supervisor_watch(struct supervisor *w)
 			p[i + 1] = (struct pollfd){ .fd = w->servers[i].link, .events = POLLIN };
 		rc = poll(p, n + 1,
 			  hand_keepers(w) | hand_ways(w) | hand_models(w) | hand_outbound(w) |
-					  hand_connector(w)
+					  hand_connector(w) | hand_engines(w)
 				  ? AGAIN_MS / 4
 				  : -1);
 		if (rc < 0 && errno != EINTR)
@@ -805,7 +830,8 @@ static int remember_exe(struct supervisor *w, struct err *e)
 static int supervisor_begin(struct supervisor *w, struct err *e)
 {
 	if (supervisor_load(w, &w->config, e) < 0 || server_check(&w->config, e) < 0 ||
-	    llm_child_check(&w->config, e) < 0 || outbound_child_check(&w->config, e) < 0)
+	    llm_child_check(&w->config, e) < 0 || outbound_child_check(&w->config, e) < 0 ||
+	    cluster_child_check(&w->config, e) < 0)
 		return -1;
 	set_up_log(&w->config);
 	if (run_dir_find(w->run, sizeof(w->run), e) < 0 || state_dir_make(w->run, 0711, e) < 0 ||
@@ -830,6 +856,7 @@ static int supervisor_begin(struct supervisor *w, struct err *e)
 	llm_child_apply(&w->llm_child, &w->config);
 	outbound_child_apply(&w->outbound_child, &w->config);
 	connector_child_apply(&w->connector_child, &w->config);
+	cluster_child_apply(&w->cluster_child, &w->config);
 	return start_server(w, e);
 }
 
@@ -849,6 +876,7 @@ static int run_serve(const struct cli *cli, const struct args *a)
 	llm_child_init(&w.llm_child, geteuid() == 0);
 	outbound_child_init(&w.outbound_child, geteuid() == 0);
 	connector_child_init(&w.connector_child, geteuid() == 0);
+	cluster_child_init(&w.cluster_child, geteuid() == 0);
 	if (supervisor_begin(&w, &e) < 0) {
 		cli_error_what(&t, err_kind_name(e.kind), "%s", e.msg);
 		if (e.kind == ERR_CONFLICT && strstr(e.msg, " is in use"))

@@ -1,5 +1,5 @@
 /* join.h - POST /cluster/join on a gateway's port for machines: {token, request, name} -> {number, certificate, ca}.
- * Owns: the request, until it is over. The only request that is answered without a client certificate. */
+ * Owns: the request, until it has ended. The only request that is answered without a client certificate. */
 #pragma once
 struct cluster_client;
 struct http_req;

@@ -116,6 +116,8 @@ void http_server_init(struct http_server *s,
 /* take_fd: bound and listening, TCP or unix. tls: NULL, or a context for it (borrowed). */
 must_check int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls,
 			   struct err *e);
+/* New connections of the listeners with TLS use this context from now on. */
+void http_set_tls(struct http_server *s, struct ssl_ctx_st *tls);
 /* A connection that is established already and whose peer sends requests: a tunnel to a gateway. The
  * owner keeps the struct until HTTP_LINK_CLOSED. Requests have trusted_peer. The connection counts
  * for no limit and may be idle without limit; http_drain() closes it. */

@@ -275,6 +275,13 @@ int http_listen(struct http_server *s, int take_fd, struct ssl_ctx_st *tls, stru
 	return 0;
 }
 
+void http_set_tls(struct http_server *s, struct ssl_ctx_st *tls)
+{
+	for (struct http_listener *l = s->listeners; l; l = l->next)
+		if (l->tls)
+			l->tls = tls;
+}
+
 static void stop_listening(struct http_server *s)
 {
 	for (struct http_listener *l = s->listeners, *next; l; l = next) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # cluster.sh - roles of machines in a cluster: a gateway without keeper and without privileges, its certificate authority,
-# join tokens. PostgreSQL is a private one.
+# join tokens, machines that join. PostgreSQL is a private one.
 . "$(dirname "$0")/lib.sh"
 . "$here/engines.lib"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
@@ -123,21 +123,92 @@ join_checks_address_and_token_before_it_connects() {
 	is "$status" 2
 }
 
-a_gateway_serves_without_keeper_and_without_privileges() {
+# join NAME [TOKEN]: a machine with this name and a state folder of its own.
+join() { ATOLL_STATE="$PWD/$1" ATOLL_CLUSTER_SECRETS="$PWD/no" ATOLL_CLUSTER_DATABASE='host=/no' atoll node join "https://$port" "${2:-$token}" --name "$1"; }
+new_token() { token=$("$ATOLL" node token --quiet "$@"); }
+
+# One gateway for all of it: it has no keeper and no privileges.
+a_gateway_without_privileges_serves_and_lets_machines_join() {
 	$user test -x "$ATOLL" || skip "other users cannot execute $ATOLL"
-	export ATOLL_STATE="$PWD/state" ATOLL_CLUSTER_SECRETS="$PWD/secrets"
-	cp -r "$work/state" "$work/secrets" .
-	chown -R 65534:65534 .
-	export ATOLL_RUN="$PWD/run" HOME="$PWD" ATOLL_CLUSTER_ROLE=gateway
+	export ATOLL_STATE="$PWD/gateway/state" ATOLL_CLUSTER_SECRETS="$PWD/gateway/secrets"
+	mkdir gateway
+	cp -r "$work/state" "$work/secrets" gateway
+	chown -R 65534:65534 gateway
+	chmod 711 .
+	export ATOLL_RUN="$PWD/gateway/run" HOME="$PWD/gateway" ATOLL_CLUSTER_ROLE=gateway
 	start_gateway $user
+	port=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' serve.log)
 	key=$($user "$ATOLL" key new tests --quiet)
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" "$url/v1/boxes")" 200
 	is "$(jq -c .items body)" '[]'
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{}' "$url/v1/boxes")" 503
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{"language": "bash", "code": "true"}' "$url/v1/run")" 503
-	is "$(pgrep -cP "$gateway" -x atoll-server)" 1
-	[ ! -e run/keeper.sock ] || fail "a keeper was started"
+	is "$(pgrep -cP "$gateway" -x atoll-server) $(pgrep -cP "$gateway" -x atoll-cluster)" '1 1'
+	[ ! -e gateway/run/keeper.sock ] || fail "a keeper was started"
+	unset ATOLL_CLUSTER_ROLE
+
+	new_token
+	join one
+	is "$status" 0 "$err"
+	number=$out
+	is "$(openssl x509 -in one/cluster/own.crt -noout -subject)" "subject=CN = node=$number"
+	openssl verify -CAfile "$work/secrets/ca.crt" one/cluster/own.crt >verified
+	is "$(stat -c %a one/cluster one/cluster/own.key | xargs)" '700 600'
+	has "$err" "cluster.gateways = [\"$port\"]"
+	join one # the same key: the same number, although the token was used
+	is "$status $out" "0 $number" "$err"
+	join two
+	is "$status" 4
+	has "$err" 'the join token was used already'
+	[ ! -e two/cluster/own.crt ] || fail "a certificate was stored"
+	new_token
+	mkdir -p third/cluster # another key, the name of another machine
+	ATOLL_STATE="$PWD/third" atoll node join "https://$port" "$token" --name one
+	is "$status" 1
+	has "$err" 'the name one belongs to another machine'
+	join two # the refused machine has not used the token
+	is "$status" 0 "$err"
+	new_token
+	sql "update atoll.joins set expires = now() - interval '10 s' where uses = 1" >/dev/null
+	join three
+	is "$status" 4
+	has "$err" 'the join token expired 1'
+	join three "atj_$(printf %032d 7)_$(echo "$token" | cut -d _ -f 3)"
+	is "$status" 4
+	has "$err" 'this cluster has not issued this join token'
+	# Of another cluster: the machine does not send it.
+	join three "atj_$(echo "$token" | cut -d _ -f 2)_$(printf %064d 7)"
+	is "$status" 4
+	has "$err" 'the gateway is not one of the cluster of this token'
+	[ ! -e three/cluster/own.crt ] || fail "a certificate was stored"
+	is "$(grep -c 'a machine could not join' serve.log)" 4
+	lacks "$(cat serve.log)" "$(echo "$token" | cut -d _ -f 2)"
+
+	atoll node ls --json
+	is "$(json out '[(m["name"], m["state"]) for m in d["items"]]')" "[('one', 'lost'), ('two', 'lost')]"
+	atoll node rm two
+	is "$status" 0 "$err"
+	atoll node ls --json
+	is "$(json out '[m["name"] for m in d["items"]]')" "['one']"
+	atoll node rm two
+	is "$status" 3
+
+	# This port has nothing of the API, and what is not a request to join is refused.
+	cat "$work/secrets/ca.crt" >ca.crt
+	is "$(curl -sk -o body -w '%{http_code}' "https://$port/v1/boxes")" 404
+	is "$(curl -sk -o body -w '%{http_code}' -d '{}' "https://$port/cluster/join")" 400
+	is "$(curl -sk -o body -w '%{http_code}' -d '{"token": "atj_", "request": "", "name": "x"}' "https://$port/cluster/join")" 400
+	is "$(head -c 20000 /dev/zero | tr '\0' a | curl -sk -o body -w '%{http_code}' --data-binary @- "https://$port/cluster/join")" 413
+	is "$(curl -sk -o body -w '%{http_code}' "https://$port/tunnel")" 403
+	curl -sk --tls-max 1.2 "https://$port/" && fail "TLS 1.2 was accepted"
+
+	# The process is replaced when it ends, and machines can join again.
+	old=$(pgrep -P "$gateway" -x atoll-cluster)
+	kill -9 "$old"
+	new_token
+	soon can_join four
 	stop_gateway
 }
+can_join() { join "$1" && [ "$status" = 0 ]; }
 
 run_tests
