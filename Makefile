@@ -55,6 +55,9 @@ library: build ## every program of the planner's library in every language (need
 bench-ui: build ## how quick the web UI is on loopback, and what Lighthouse finds (needs root, chromium, npm)
 	@ui/test/bench.sh
 
+chaos-cluster: build ## leases of clusters with PostgreSQL, etcd and random faults (needs root; FAULTS=60; half an hour)
+	@tests/cluster/run.sh
+
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
 
@@ -130,4 +133,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
