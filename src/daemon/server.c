@@ -85,9 +85,8 @@ struct server {
 	int status;
 };
 
-#define SERVER_NO_BOXES                                                                                \
-	"this machine is a gateway (cluster.role): it has no boxes of its own, and this version does " \
-	"not send the request to a node"
+#define SERVER_NO_BOXES                                                                            \
+	"this machine is a gateway (cluster.role) and has no boxes of its own: this request is not sent to nodes"
 
 static int server_has_keeper(const struct server_start *s)
 {
