@@ -99,6 +99,9 @@ chaos: build ## clients at work while server, keeper and supervisor are killed, 
 soak: build ## stress for hours: keepers and a daemon killed at random (needs root)
 	@tests/soak.sh
 
+soak-tiers: ## boxes of every isolation tier in use while their processes are killed (needs root; SECONDS=1800)
+	@SECONDS=$(or $(SECONDS),1800) tests/stress/tiers_soak.sh
+
 install: build ## install below PREFIX (default /usr/local)
 	@meson configure build --prefix $(abspath $(PREFIX))
 	@meson install -C build

@@ -157,12 +157,26 @@ int host_seal_images(int *out_init, int *out_mux, struct err *e)
 	return host_seal_image("mux", mux_image, (size_t)(mux_image_end - mux_image), out_mux, e);
 }
 
+/* Test builds: ATOLL_TEST_TIERS is a folder with prepared files that many tests share. */
+static void host_tiers_path(const char *state_dir, char out[256])
+{
+#ifdef ATOLL_TEST
+	const char *shared = getenv("ATOLL_TEST_TIERS");
+
+	if (shared) {
+		snprintf(out, 256, "%s", shared);
+		return;
+	}
+#endif
+	snprintf(out, 256, "%s/tiers", state_dir);
+}
+
 /* Before the keeper leaves the host's mounts, where the engines are. */
 static int host_start_tiers(struct host_state *h, const char *state_dir, struct err *e)
 {
 	struct tier_host *t = &h->tier_host;
 
-	snprintf(t->dir_path, sizeof(t->dir_path), "%s/tiers", state_dir);
+	host_tiers_path(state_dir, t->dir_path);
 	if (mkdir(t->dir_path, 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "make %s", t->dir_path);
 	t->dir = open(t->dir_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
