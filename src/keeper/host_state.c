@@ -41,6 +41,18 @@ enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 
 extern const char init_image[], init_image_end[]; /* init_image.S */
 extern const char mux_image[], mux_image_end[];   /* mux_image.S */
 
+static char shared_tiers[200]; /* empty: <state>/tiers */
+
+/* Test builds: ATOLL_TEST_TIERS is a folder with prepared files that many tests share. */
+static void host_read_test_settings(void)
+{
+#ifdef ATOLL_TEST
+	const char *shared = getenv("ATOLL_TEST_TIERS");
+
+	snprintf(shared_tiers, sizeof(shared_tiers), "%s", shared ? shared : "");
+#endif
+}
+
 static void host_harden(int rootless)
 {
 	struct rlimit files;
@@ -53,6 +65,7 @@ static void host_harden(int rootless)
 		   * leader already */
 	/* Without root, /proc/PID/uid_map is writable only if the process is dumpable. */
 	prctl(PR_SET_DUMPABLE, rootless);
+	host_read_test_settings();
 	/* Boxes inherit no descriptor and no environment of the parent either. */
 	syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
 	for (char **v = environ; v && *v; v++)
@@ -157,26 +170,13 @@ int host_seal_images(int *out_init, int *out_mux, struct err *e)
 	return host_seal_image("mux", mux_image, (size_t)(mux_image_end - mux_image), out_mux, e);
 }
 
-/* Test builds: ATOLL_TEST_TIERS is a folder with prepared files that many tests share. */
-static void host_tiers_path(const char *state_dir, char out[256])
-{
-#ifdef ATOLL_TEST
-	const char *shared = getenv("ATOLL_TEST_TIERS");
-
-	if (shared) {
-		snprintf(out, 256, "%s", shared);
-		return;
-	}
-#endif
-	snprintf(out, 256, "%s/tiers", state_dir);
-}
-
 /* Before the keeper leaves the host's mounts, where the engines are. */
 static int host_start_tiers(struct host_state *h, const char *state_dir, struct err *e)
 {
 	struct tier_host *t = &h->tier_host;
 
-	host_tiers_path(state_dir, t->dir_path);
+	snprintf(t->dir_path, sizeof(t->dir_path), "%s%s",
+		 shared_tiers[0] ? shared_tiers : state_dir, shared_tiers[0] ? "" : "/tiers");
 	if (mkdir(t->dir_path, 0700) < 0 && errno != EEXIST)
 		return err_sys(e, "make %s", t->dir_path);
 	t->dir = open(t->dir_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
