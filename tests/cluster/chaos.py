@@ -339,6 +339,7 @@ def run():
     return 1 if overlaps or orphans or not owned else 0
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # with all that it has started
 status = 2
 try:
     status = run()
