@@ -569,15 +569,16 @@ static void way_captured(void *ctx, const struct frame *f, size_t len, int *fd, 
 {
 	struct box *b = ctx;
 	struct egress_client *g = &b->fleet->egress_client;
-	struct wire_id ask = { .head = sock_head(WIRE_EGRESS_CAPTURE, ++g->refs) };
+	struct wire_id ask = { .head = sock_head(WIRE_EGRESS_CAPTURE, 0) };
 
 	(void)len;
 	b->way.capturing = NULL;
+	b->way.capture_ref = b->way.ref; /* until there is a capture, nothing more is awaited */
 	if (!f) {
 		way_opaque(b, e);
 	} else if (b->way.open) { /* else egress has disconnected: this is done again */
 		snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
-		b->way.capture_ref = g->refs;
+		b->way.capture_ref = ask.head.ref = ++g->refs;
 		b->way.transparent = 1;
 		b->way.opaque_why[0] = 0;
 		frame_conn_send(&g->post, &ask, sizeof(ask), NULL, 0, steal_fd(fd));
@@ -613,7 +614,7 @@ static void egress_listens(struct init_call *x, const struct frame *f, size_t le
 	send_secrets(b);
 	b->way.open =
 		frame_conn_send(&g->post, &ask, sizeof(ask), hosts.p, hosts.len, steal_fd(fd)) == 0;
-	b->way.ref = g->refs;
+	b->way.ref = ask.head.ref; /* secrets have a later one */
 	b->way.tries = 0;
 	b->way.why[0] = 0;
 	way_capture(b);
