@@ -22,7 +22,7 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
-tiers: ## the suites of API, files, cells, E2B and MCP in boxes of an isolation tier (needs root; TIER=plain; an hour)
+tiers: ## the suites of API, files, cells, E2B, MCP and escapes in boxes of an isolation tier (needs root; TIER=plain; an hour)
 	@tests/tiers $(or $(TIER),plain)
 
 bench-tiers: build ## what isolation tiers cost, beside a box without them (needs root)

@@ -190,7 +190,7 @@ an_expired_lifetime_ends_the_box_with_cause_lifetime() {
 	new_box '{"lifetime_ms":600000}'
 	curl -sS -o ran -H "X-API-Key: $key" -d '{"command":"exec sleep 4762"}' "$url/v1/boxes/$box/execs" &
 	ran=$!
-	soon processes '^sleep 4762'
+	soon program_runs '^sleep 4762'
 	api PATCH "/v1/boxes/$box" '{"lifetime_ms":300}'
 	wait $ran
 	is "$(jq -r .cause ran)" lifetime "$(cat ran)"

@@ -551,6 +551,7 @@ a_partly_sent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
 }
 
 an_unsent_cell_is_rejected_after_a_server_restart_and_the_state_is_kept() {
+	seen_on_host
 	new_box
 	context
 	cell 'kept = 5'

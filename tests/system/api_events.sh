@@ -413,6 +413,7 @@ invalid_event_queries_are_rejected() {
 }
 
 events_of_the_draining_server_are_streamed_by_the_new_one() {
+	seen_on_host
 	curl -sS -o ran -H "X-API-Key: $key" "$url/v1/run" -d '{"command":"echo $HOSTNAME; sleep 4761 & wait"}' &
 	ran=$!
 	started() { api GET '/v1/runs?running=1' && [ "$(get '.items | length')" = 1 ]; }

@@ -202,7 +202,7 @@ cache_entries_survive_the_death_of_the_server() {
 	curl -sS --max-time 120 -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
-	soon processes "/tmp/main.out /home/user/main.c"
+	soon program_runs "/tmp/main.out /home/user/main.c"
 	kill -9 "$(server_pid)"
 	wait $asked || :
 	soon again

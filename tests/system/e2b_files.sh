@@ -183,8 +183,8 @@ file_content_is_read_as_it_was_written() {
 	put empty ''
 	at '/files?path=empty'
 	is "$code $(header content-length)" '200 0'
-	at '/files?path=/proc/sys/kernel/random/boot_id'
-	is "$(wc -c <body)" 37
+	at '/files?path=/proc/version' # a file without a size
+	[ "$(wc -c <body)" -gt 20 ] || fail "$(cat body)"
 	at '/files?path=none'
 	is "$code $body" "404 {\"code\":404,\"message\":\"path '/home/user/none' does not exist\"}"
 	at '/files?path=dir'

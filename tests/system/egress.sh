@@ -295,7 +295,7 @@ killing_the_server_does_not_cut_running_transfers() {
 	soon sh -c "new=\$(pgrep -P $supervisor -x atoll-server) && [ \"\$new\" != $old ]"
 	soon way_open
 	is "$(egress)" "$holder"
-	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"stat -c %s f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"
+	soon sh -c "curl -sS -H 'X-API-Key: $key' -H 'Content-Type: application/json' -d '{\"command\":\"wc -c <f\"}' $url/v1/boxes/$box/execs | grep -q 3999999"
 	soon reaches_again
 	gone
 }

@@ -170,7 +170,7 @@ a_kernel_spec_sets_variables_and_message_interrupts() {
 	api POST "$at/interrupt"
 	wait $streaming
 	is "$(jq -r 'select(.type == "end") | .status' events)" interrupted "$(cat events)"
-	is "$(in_box 'ls /tmp/asked')" /tmp/asked
+	is "$(in_box 'test -e /tmp/asked && echo /tmp/asked')" /tmp/asked
 	api DELETE "$at"
 }
 
@@ -183,9 +183,9 @@ a_restart_starts_a_new_kernel() {
 	is "$(get .error.name)" NameError "$body"
 	none() { [ -z "$(in_box 'pgrep -f "sleep 98[7]"')" ]; }
 	soon none # its child processes have ended, too
-	folders() { [ "$(in_box 'ls -d /tmp/.jupyter-* | wc -l')" = 1 ]; }
+	folders() { [ "$(in_box 'echo /tmp/.jupyter-* | wc -w')" = 1 ]; }
 	soon folders
-	is "$(in_box 'stat -c %a /tmp/.jupyter-*; stat -c %a /tmp/.jupyter-*/connection.json' | grep -o '...$' | tr '\n' ' ')" "700 600 "
+	is "$(in_box 'find /tmp/.jupyter-* -maxdepth 0 -printf "%m\n"; find /tmp/.jupyter-*/connection.json -printf "%m\n"' | grep -o '...$' | tr '\n' ' ')" "700 600 "
 }
 
 a_kernel_that_dies_ends_its_cell_with_the_cause() {

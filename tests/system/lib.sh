@@ -81,6 +81,13 @@ soon() {
 
 processes() { pgrep -f -- "$1"; } # with this text on their command line
 no_process() { ! processes "$1"; }
+# Isolation tiers in which the processes of a box are not processes of the host (tests/tiers).
+has_guest() { case ${ATOLL_TIER:-container} in gvisor | microvm) ;; *) return 1 ;; esac }
+seen_on_host() { ! has_guest || skip "the processes of a guest are not processes of the host"; }
+# A program with this text on its command line has been started: seen on the host, or at least its engine is.
+program_runs() {
+	if has_guest; then processes '^runsc-sandbox|qemu-system'; else processes "$1"; fi
+}
 no_trace() {
 	! "$ATOLL" ps -q | grep -q . &&
 		[ -z "$(find "$ATOLL_RUN" -name "*$1*")" ] &&

@@ -276,6 +276,7 @@ an_invalid_session_id_is_rejected() {
 	done
 }
 a_call_that_was_running_in_a_killed_server_can_be_repeated() {
+	seen_on_host
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	curl -sS --max-time 120 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
@@ -311,6 +312,7 @@ log_notifications_are_sent_when_requested() {
 	lacks "$body" notifications/message
 }
 a_disconnect_cancels_a_call_of_the_stateless_protocol() {
+	seen_on_host
 	modern tools/call '"name":"run_command","arguments":{"command":"true"}' run_command # the box exists now
 	modern_sleep() {
 		curl -sS --max-time 120 -o /dev/null -H "Authorization: Bearer $key" -H "MCP-Protocol-Version: $V" -H 'Mcp-Method: tools/call' \
@@ -323,6 +325,7 @@ a_disconnect_cancels_a_call_of_the_stateless_protocol() {
 	soon no_process '^sleep 7341'
 }
 a_notification_cancels_a_call_of_the_session_protocol() {
+	seen_on_host
 	hello
 	old tools/call '{"name":"run_command","arguments":{"command":"true"}}'
 	curl -sS --max-time 120 -o other -H "Authorization: Bearer $key" -H "Mcp-Session-Id: $session" --data-binary \
@@ -401,6 +404,7 @@ stdio_answers_invalid_messages_and_reports_a_missing_daemon() {
 	is "$(jq -r .id <lines)" 5
 }
 stdio_cancels_in_both_protocol_versions() {
+	seen_on_host
 	cat >cancel.py <<-'PY'
 		import json, os, subprocess, sys, time
 		atoll, url, old = sys.argv[1:4]
@@ -456,6 +460,7 @@ stdio_continues_when_the_daemon_has_lost_its_session() {
 	ATOLL_KEY=$key python3 forget.py "$ATOLL" "$url" "$key"
 }
 stdio_answers_a_call_that_was_running_in_a_killed_server() {
+	seen_on_host
 	cat >killed.py <<-'PY'
 		import json, os, signal, subprocess, sys, time
 		atoll, url, supervisor = sys.argv[1:4]
