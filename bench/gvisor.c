@@ -35,24 +35,15 @@ static double best(const double *v, unsigned n)
 
 static int learn_platform(void)
 {
-	struct frame f = sock_head(WIRE_TIERS, 9);
-	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
-	unsigned nfds = 0;
-	struct err e;
-	int n;
+	struct wire_tier_facts f;
 
-	if (sock_send(keeper.fd, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
+	if (learn_tier(keeper.fd, WIRE_TIER_GVISOR, 0, &f) < 0)
 		return -1;
-	n = sock_recv(keeper.fd, bytes, NULL, &nfds, &e);
-	for (; n >= (int)(sizeof(f) + sizeof(*at)); n -= (int)sizeof(*at), at++)
-		if (at->tier == WIRE_TIER_GVISOR) {
-			if (at->state != WIRE_TIER_OFFERED)
-				printf("# gvisor: %s\n", at->reason);
-			printf("# %s %s, platform %s\n", at->engine, at->version, at->platform);
-			snprintf(platform, sizeof(platform), "%s", at->platform);
-			return at->state == WIRE_TIER_OFFERED ? 0 : -1;
-		}
-	return -1;
+	if (f.state != WIRE_TIER_OFFERED)
+		printf("# gvisor: %s\n", f.reason);
+	printf("# %s %s, platform %s\n", f.engine, f.version, f.platform);
+	snprintf(platform, sizeof(platform), "%s", f.platform);
+	return f.state == WIRE_TIER_OFFERED ? 0 : -1;
 }
 
 static double timed(const char *command)

@@ -11,25 +11,6 @@ static struct keeper_sync keeper;
 static struct made box;
 static const char *missing = "not examined";
 
-static int learn(struct wire_tier_facts *out)
-{
-	struct frame f = sock_head(WIRE_TIERS, 9);
-	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
-	unsigned nfds = 0;
-	struct err e;
-	int n;
-
-	if (sock_send(keeper.fd, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
-		return -1;
-	n = sock_recv(keeper.fd, bytes, NULL, &nfds, &e);
-	for (; n >= (int)(sizeof(f) + sizeof(*at)); n -= (int)sizeof(*at), at++)
-		if (at->tier == WIRE_TIER_GVISOR) {
-			*out = *at;
-			return 0;
-		}
-	return -1;
-}
-
 #define NEED_GVISOR()                                                                              \
 	do {                                                                                       \
 		NEED_ROOT();                                                                       \
@@ -50,7 +31,7 @@ TEST(runsc_is_examined)
 
 	NEED_ROOT();
 	CHECK(open_keeper(&keeper, 1) == 0);
-	CHECK(learn(&f) == 0);
+	CHECK(learn_tier(keeper.fd, WIRE_TIER_GVISOR, 0, &f) == 0);
 	missing = f.reason;
 	if (f.state != WIRE_TIER_OFFERED)
 		SKIP(f.reason);

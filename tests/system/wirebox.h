@@ -123,6 +123,27 @@ static inline int next_keeper(struct keeper_sync *k)
 	return keeper_sync_info(k, &about, &e); /* tries again, with another one if necessary */
 }
 
+/* The facts of one tier; -1: the keeper does not list it. flags: of TIERS. */
+static inline int learn_tier(int keeper, unsigned tier, uint16_t flags, struct wire_tier_facts *out)
+{
+	struct frame f = sock_head(WIRE_TIERS, 9);
+	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
+	unsigned nfds = 0;
+	struct err e;
+	int n;
+
+	f.flags = flags;
+	if (sock_send(keeper, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
+		return -1;
+	n = sock_recv(keeper, bytes, NULL, &nfds, &e);
+	for (; n >= (int)(sizeof(f) + sizeof(*at)); n -= (int)sizeof(*at), at++)
+		if (at->tier == tier) {
+			*out = *at;
+			return 0;
+		}
+	return -1;
+}
+
 /* ---- one box ---- */
 
 struct made { /* a box and the connections to it */
