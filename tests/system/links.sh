@@ -8,6 +8,7 @@ says() {
 	out=$(get .stdout)
 }
 # Names are known once connections are captured.
+! has_guest || { echo "1..0 # SKIP links need captured connections, which this tier does not support"; exit 0; }
 way_open() { api GET "/v1/boxes/$box/network" && [ "$(get '[.open, .transparent] | tojson')" = '[true,true]' ]; }
 # A box with a server on its loopback; sets target.
 server_box() {
