@@ -644,6 +644,7 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 	}
 	memcpy(&j->about, f, sizeof(j->about));
 	j->about.id[sizeof(j->about.id) - 1] = 0;
+	isolation_add_inner(&j->tier.text, j->about.inner);
 	j->create_us = now_us() - j->asked_us;
 	j->line.on_gone = line_gone;
 	j->line.user = j;

@@ -110,6 +110,7 @@ static int create_settle(struct box *b, const struct wire_box *box, int take_fd,
 	auto_fd int fd = take_fd;
 
 	box_take_box(b, box);
+	isolation_add_inner(&b->row.isolation, box->inner);
 	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_MAX, b->about.id);
 	b->row.state = STORE_BOX_RUNNING;
 	b->row.created_ns = b->row.started_ns = fleet_now_ns();

@@ -3,6 +3,7 @@
 #include "fleet/fleet.h"
 #include "record/record.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *isolation_names(uint64_t bits, const char *const *names)
@@ -31,11 +32,30 @@ json_t *isolation_text_json(const char *text, uint64_t features, const char *con
 	if (!doc)
 		doc = isolation_of_container();
 	json_object_set_new(doc, "features", isolation_names(features, names));
-	/* Only boxes with an engine have such steps inside it; the keeper does not report them yet. */
-	json_object_set_new(doc, "inner_features",
-			    json_is_null(json_object_get(doc, "engine")) ? json_array()
-									 : json_null());
+	/* Only boxes with a guest have such steps inside it; an older keeper does not report them. */
+	if (!json_object_get(doc, "inner_features"))
+		json_object_set_new(doc, "inner_features",
+				    json_is_null(json_object_get(doc, "engine")) ? json_array()
+										 : json_null());
 	return doc;
+}
+
+/* By bit of enum packet_feature (mux/packet.h); the first and the last have the names of the same steps outside. */
+static const char *const inner_names[] = { "pid-namespace", "init-user", "no-new-privileges",
+					   NULL };
+
+void isolation_add_inner(char **text, uint16_t inner)
+{
+	json_t *doc = inner && *text ? json_loads(*text, 0, NULL) : NULL;
+
+	if (!doc)
+		return;
+	json_object_set_new(doc, "inner_features", isolation_names(inner, inner_names));
+	free(*text);
+	*text = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	if (!*text)
+		abort();
 }
 
 json_t *isolation_json(const struct store_box *row, const char *const *names)

@@ -81,7 +81,7 @@ static void guest_wait_finish(struct keeper *k, struct guest_wait *take_w, const
 }
 
 /* One frame: DONE, or ERROR with the reason. */
-static void guest_wait_read(int fd, struct err *e)
+static void guest_wait_read(int fd, uint16_t *out_inner, struct err *e)
 {
 	_Alignas(8) char bytes[WIRE_MAX];
 	const struct frame *f = (const struct frame *)bytes;
@@ -98,6 +98,7 @@ static void guest_wait_read(int fd, struct err *e)
 		err_set(e, ERR_SYS, "mux: unexpected frame (type %u)", f->type);
 	} else if (n > 0) {
 		*e = (struct err){ 0 };
+		*out_inner = f->flags;
 	}
 }
 
@@ -106,7 +107,7 @@ void guest_wait_ready(struct keeper *k, struct source *s)
 	struct guest_wait *w = (struct guest_wait *)s;
 	struct err e;
 
-	guest_wait_read(w->src.fd, &e);
+	guest_wait_read(w->src.fd, &w->job->make.box->meta.about.inner, &e);
 	guest_wait_finish(k, w, &e);
 }
 
@@ -118,7 +119,7 @@ void guest_wait_died(struct keeper *k, struct keeper_box *b)
 
 	/* The reason may still be in the socket. */
 	if (poll(&p, 1, 0) > 0)
-		guest_wait_read(w->src.fd, &e);
+		guest_wait_read(w->src.fd, &b->meta.about.inner, &e);
 	else
 		e.kind = ERR_NONE;
 	if (!e.kind)
