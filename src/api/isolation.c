@@ -23,7 +23,7 @@ int isolation_of_call(struct call *c, struct choose_request *out, struct err *e)
 	return rc;
 }
 
-int isolation_check_call(struct call *c, struct choose_request *out)
+int isolation_check_call(struct call *c, int modules, struct choose_request *out)
 {
 	struct isolation_ask ask = { .team = c->who.team, .key = c->who.id };
 	struct isolation_choice tier;
@@ -35,6 +35,7 @@ int isolation_check_call(struct call *c, struct choose_request *out)
 		return 0;
 	}
 	ask.request = *out;
+	ask.request.modules = modules;
 	if (isolation_choose(&c->api->fleet, &ask, 0, &tier, &e) < 0) {
 		call_fail(c, &e);
 		return 0;

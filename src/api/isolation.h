@@ -22,5 +22,6 @@
 /* Of the body, else of the query. */
 must_check int isolation_of_call(struct call *c, struct choose_request *out, struct err *e);
 /* The same for a request whose boxes are created later: checks that a tier fits now, and writes the members into the
- * body as texts. 0: rejected, and that was answered. */
-int isolation_check_call(struct call *c, struct choose_request *out);
+ * body as texts. modules: its programs may be modules, which is checked for each of them later. 0: rejected, and that was
+ * answered. */
+int isolation_check_call(struct call *c, int modules, struct choose_request *out);

@@ -686,6 +686,7 @@ int batch_job_choose(struct batch_job *j, struct fleet *f, const char *key,
 	if (j->item.nlayers)
 		ask.request.needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
 	ask.request.mem_bytes = mem == WIRE_DEFAULT ? 0 : mem;
+	ask.request.modules = j->item.program.lang && j->item.program.lang->module;
 	if (isolation_choose(f, &ask, describe, &j->tier, e) < 0)
 		return -1;
 	j->is_chosen = 1;

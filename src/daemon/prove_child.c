@@ -5,7 +5,6 @@
 #include "daemon/child.h"
 #include "daemon/prove_settings.h"
 #include "prove/prove.h"
-#include "tier/tier.h"
 #include "wire/sock.h"
 
 #include <signal.h>
@@ -40,9 +39,9 @@ static void prove_child_be(void *ctx)
 	/* A proof without a daemon helps no one; the guard of the proof removes its folder. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prove_settings_text(j->config, &settings);
-	struct prove_want w = { .tier = j->tier,
-				.tier_name = tier_name(j->tier),
-				.settings = buf_str(&settings) };
+	struct prove_want w = { .settings = buf_str(&settings) };
+
+	prove_want_tier(&w, j->tier);
 	text = prove_run(&w, &p, &e) < 0 ? prove_child_error(&e) : prove_pack(&p);
 	(void)!send(PROVE_CHILD_LINK, text, strlen(text), MSG_NOSIGNAL);
 	_exit(0);

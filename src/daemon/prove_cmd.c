@@ -126,11 +126,9 @@ static void prove_report(struct prove_session *s, const struct store_proof *p, i
 }
 
 /* 0: passed; 1: failed. -1: there is no result. */
-static int prove_tier(struct prove_session *s, const struct tier *tier, struct err *e)
+static int prove_tier(struct prove_session *s, unsigned tier, struct err *e)
 {
-	struct prove_want w = { .tier = tier_number(tier),
-				.tier_name = tier->name,
-				.settings = buf_str(&s->settings),
+	struct prove_want w = { .settings = buf_str(&s->settings),
 				.start_keeper = 1,
 				.without_launch = s->without_launch,
 				.without_init = s->without_init,
@@ -138,6 +136,7 @@ static int prove_tier(struct prove_session *s, const struct tier *tier, struct e
 	struct store_proof p;
 	int stored, failed;
 
+	prove_want_tier(&w, tier);
 	if (prove_run(&w, &p, e) < 0)
 		return -1;
 	stored = prove_store(s, &p, e);
@@ -154,12 +153,11 @@ static int prove_tiers(struct prove_session *s, struct err *e)
 	int failed = 0;
 
 	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++) {
-		const struct tier *tier = tier_find(i);
 		int rc;
 
-		if (!tier || i == WIRE_TIER_PLAIN || i == WIRE_TIER_PROCESS)
+		if (!tier_find(i) || i == WIRE_TIER_PLAIN || i == WIRE_TIER_PROCESS)
 			continue;
-		rc = prove_tier(s, tier, e);
+		rc = prove_tier(s, i, e);
 		if (rc < 0 && e->kind != ERR_NOT_FOUND)
 			return -1;
 		if (rc < 0 && !s->cli->json)
@@ -186,7 +184,7 @@ static int run_prove(const struct cli *cli, const struct args *a)
 	if (prove_prepare(&s, a, &t) < 0)
 		return cli_error_print(&t, cli->json, STATUS_USAGE);
 	s.proofs = json_array();
-	rc = tier ? prove_tier(&s, tier, &e) : prove_tiers(&s, &e);
+	rc = tier ? prove_tier(&s, tier_number(tier), &e) : prove_tiers(&s, &e);
 	if (rc >= 0 && cli->json) {
 		json_dumpf(s.proofs, stdout, JSON_INDENT(2));
 		putchar('\n');

@@ -23,9 +23,9 @@ int prove_runner_due(const struct wire_tier_facts facts[CHOOSE_TIERS],
 	for (unsigned i = 0; i < CHOOSE_TIERS; i++) {
 		const struct prove_runner_tier *t = &tiers[i];
 
-		/* Those that the keeper starts; plain is for tests, and process promises nothing. */
+		/* plain is for tests, and process is used without a proof. */
 		if (facts[i].state != WIRE_TIER_OFFERED || facts[i].tier >= WIRE_TIER_COUNT ||
-		    i == CHOOSE_PLAIN || i == CHOOSE_PROCESS || i == CHOOSE_WASM)
+		    i == CHOOSE_PLAIN || i == CHOOSE_PROCESS)
 			continue;
 		if (t->state == PROVE_VALID || t->state == PROVE_FAILED)
 			continue;

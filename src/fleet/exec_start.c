@@ -276,6 +276,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 	if (!want->helper && want->tag && !strcmp(want->tag, STORE_RUN_HELPER))
 		return err_set(e, ERR_INVALID,
 			       "tag: '%s' is used by the daemon; choose another one", want->tag);
+	if (!want->helper && isolation_check_program(&b->row, want->argv[0], e) < 0)
+		return -1;
 	if (start_running(b) >= EXECS_PER_BOX)
 		return err_set(e, ERR_LIMIT, "box %s already runs %d programs, the maximum",
 			       b->row.id, EXECS_PER_BOX);

@@ -7,6 +7,7 @@
 #include "store/snapshots.h"
 #include "store/teams.h"
 #include "tier/tier.h"
+#include "tier/wasm.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -548,6 +549,13 @@ int isolation_accepts(struct fleet *f, const struct isolation_ask *a, const stru
 		q.how == CHOOSE_NAMED ? choose_tier_name(q.tier) : "");
 	e->sys = ENOTSUP;
 	return -1;
+}
+
+int isolation_check_program(const struct store_box *row, const char *program, struct err *e)
+{
+	if (!row->isolation || strcmp(isolation_tier(row), choose_tier_name(CHOOSE_WASM)) != 0)
+		return 0;
+	return wasm_check_program(program, e);
 }
 
 const char *isolation_lines(const struct fleet *f, const struct err *e)

@@ -104,6 +104,9 @@ must_check int isolation_choose(struct fleet *f, const struct isolation_ask *a, 
 /* For a request that would use an existing box: -1 if the box is weaker than the request requires. */
 must_check int isolation_accepts(struct fleet *f, const struct isolation_ask *a,
 				 const struct store_box *row, struct err *e);
+/* -1: the tier of this box does not execute this program. */
+must_check int isolation_check_program(const struct store_box *row, const char *program,
+				       struct err *e);
 /* The lines of the rejection with this message; NULL: it is not the last one. */
 const char *isolation_lines(const struct fleet *f, const struct err *e);
 int isolation_is_rejection(const struct err *e);

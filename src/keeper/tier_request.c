@@ -167,6 +167,9 @@ int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,
 	if (!t)
 		return err_set(e, ERR_DENIED, "isolation tier %s (%u): not in this build of Atoll",
 			       tier_name(number), number);
+	if (number && !t->outer_box)
+		return err_set(e, ERR_INVALID, "isolation tier %s: its boxes are containers",
+			       t->name);
 	f = &k->tiers.facts[number];
 	if (t->probe && !k->tiers.done) {
 		tiers_wait(k, c, &w->head, 1);

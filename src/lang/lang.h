@@ -81,6 +81,7 @@ struct lang {
 	const struct lang_list *warm_when; /* another one, for programs with these imports */
 	const char *
 		deterministic; /* the variable that makes its runs deterministic; NULL: they cannot be */
+	const char *module; /* the WebAssembly module that executes its programs; NULL: none */
 	const char *hello, *selftest;
 
 	struct runtime_store *store;

@@ -137,6 +137,7 @@ static const struct lang_file_key row_keys[] = {
 	{ "warm", TEXT, AT(lang, warm), NULL },
 	{ "warm_when", LISTS, AT(lang, warm_when), NULL },
 	{ "deterministic", TEXT, AT(lang, deterministic), NULL },
+	{ "module", TEXT, AT(lang, module), NULL },
 	{ "hello", TEXT, AT(lang, hello), NULL },
 	{ "selftest", TEXT, AT(lang, selftest), NULL },
 };

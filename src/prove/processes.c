@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCAN_PROCESSES = 256, SCAN_ROLES = 6 };
+enum { SCAN_PROCESSES = 256, SCAN_ROLES = 7 };
 
 struct scan_status {
 	pid_t pid, parent, tracer;
@@ -27,7 +27,15 @@ struct scan_role {
 	const char *name;
 	unsigned most; /* 0: no such process is expected */
 };
-enum scan_role_id { ROLE_PROGRAM, ROLE_MUX, ROLE_SENTRY, ROLE_GOFER, ROLE_VMM, ROLE_SUPERVISOR };
+enum scan_role_id {
+	ROLE_PROGRAM,
+	ROLE_MUX,
+	ROLE_SENTRY,
+	ROLE_GOFER,
+	ROLE_VMM,
+	ROLE_SUPERVISOR,
+	ROLE_MODULE
+};
 
 struct scan_count { /* of one role */
 	unsigned processes, threads, unread;
@@ -58,6 +66,10 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 		[ROLE_PROGRAM] = { "programs", 245 },
 		[ROLE_SUPERVISOR] = { "supervisor", UINT_MAX },
 	};
+	static const struct scan_role wasm[SCAN_ROLES] = {
+		[ROLE_PROGRAM] = { "init", 245 },
+		[ROLE_MODULE] = { "WASM host", 28 },
+	};
 	static const struct scan_role gvisor[SCAN_ROLES] = {
 		[ROLE_PROGRAM] = { "programs", 20 },
 		[ROLE_MUX] = { "mux", 65 },
@@ -70,6 +82,8 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 	};
 
 	switch (r->want->tier) {
+	case WIRE_TIER_WASM:
+		return wasm;
 	case WIRE_TIER_GVISOR:
 		return gvisor;
 	case WIRE_TIER_MICROVM:
@@ -230,6 +244,11 @@ static enum scan_role_id scan_role_of(const struct prove_run *r, const struct sc
 {
 	char command[256];
 
+	if (r->want->tier == WIRE_TIER_WASM) {
+		scan_command(p->pid, command, sizeof(command));
+		return strncmp(command, r->want->modules, strlen(r->want->modules)) ? ROLE_PROGRAM
+										    : ROLE_MODULE;
+	}
 	if (r->want->tier == WIRE_TIER_CONTAINER)
 		return ROLE_PROGRAM;
 	if (r->want->tier == WIRE_TIER_PROCESS)

@@ -13,6 +13,8 @@
 #include "client/keeper_sync.h"
 #include "prove/prove_internal.h"
 #include "record/record.h"
+#include "tier/tier.h"
+#include "tier/wasm.h"
 #include "wire/sock.h"
 
 #include <arpa/inet.h>
@@ -162,7 +164,7 @@ static void prove_words_attempts(const struct prove_run *r, struct prove_words *
 
 /* ---- the proof ---- */
 
-static int prove_until(struct prove_box *x, const char *text, const char *what, struct err *e)
+int prove_until(struct prove_box *x, const char *text, const char *what, struct err *e)
 {
 	int gone = prove_box_until(x, text, e);
 
@@ -212,7 +214,8 @@ static int prove_in_boxes(struct prove_run *r, struct err *e)
 
 static int prove_all(struct prove_run *r, struct err *e)
 {
-	if (canary_init(&r->canary, e) < 0 || prove_in_boxes(r, e) < 0)
+	if (canary_init(&r->canary, e) < 0 ||
+	    (r->want->modules ? prove_modules(r, e) : prove_in_boxes(r, e)) < 0)
 		return -1;
 	if (prove_box_end(r, &r->a, NULL, e) < 0 || prove_box_end(r, &r->b, NULL, e) < 0 ||
 	    prove_box_end(r, &r->bomb, NULL, e) < 0)
@@ -288,6 +291,13 @@ static int prove_result(struct prove_run *r, uint64_t began_ns, struct store_pro
 	if (!out->probes)
 		abort();
 	return 0;
+}
+
+void prove_want_tier(struct prove_want *w, unsigned tier)
+{
+	w->tier = tier;
+	w->tier_name = tier_name(tier);
+	w->modules = tier == WIRE_TIER_WASM ? WASM_FOLDER : NULL;
 }
 
 int prove_run(const struct prove_want *w, struct store_proof *out, struct err *e)

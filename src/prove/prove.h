@@ -15,14 +15,19 @@
 struct prove_want {
 	unsigned tier;         /* enum wire_tier */
 	const char *tier_name; /* "gvisor" */
-	const char *settings;  /* text of the [isolation] settings: part of the keys */
-	int start_keeper;      /* start one if none runs */
+	const char *
+		modules; /* tier wasm, whose boxes are containers: folder of its modules; else NULL */
+	const char *settings; /* text of the [isolation] settings: part of the keys */
+	int start_keeper;     /* start one if none runs */
 	uint64_t without_launch, without_init; /* test builds: rows to leave out ... */
 	int on_host;                           /* ... or the whole box */
 	/* Called for each finished row, in order; NULL: not called. */
 	void (*each)(void *ctx, json_t *row);
 	void *ctx;
 };
+
+/* Sets tier, tier_name and modules. */
+void prove_want_tier(struct prove_want *w, unsigned tier);
 
 /* Fills out with a complete row, which the caller stores or prints, and frees. A tier that is not offered, a box that was
  * not created and a missing privilege are errors; a failed probe is a result. */

@@ -83,7 +83,8 @@ static int prove_box_find(struct prove_box *x, struct err *e)
 int prove_box_create(struct prove_run *r, struct prove_box *x, const struct wire_limits *limits,
 		     struct err *e)
 {
-	struct wire_create want = { .head.flags = wire_tier_flags(r->want->tier),
+	unsigned tier = r->want->modules ? WIRE_TIER_CONTAINER : r->want->tier;
+	struct wire_create want = { .head.flags = wire_tier_flags(tier),
 				    .template = "base",
 				    .limits = *limits,
 				    .without = r->want->without_launch };
@@ -93,15 +94,30 @@ int prove_box_create(struct prove_run *r, struct prove_box *x, const struct wire
 	if (boxh_create(&r->keeper, &x->handle, &want, e) < 0)
 		return -1;
 	x->open = 1;
-	if (x->handle.about.tier != r->want->tier)
+	if (x->handle.about.tier != tier)
 		return err_set(e, ERR_SYS, "the keeper made a box of tier %u instead of %u",
-			       x->handle.about.tier, r->want->tier);
+			       x->handle.about.tier, tier);
 	/* Whatever ends this process ends the box. */
 	if (boxh_kill_on_close(&x->handle, e) < 0 ||
 	    (r->want->tier == WIRE_TIER_PROCESS ? prove_box_find_process(x, e)
 						: prove_box_find(x, e)) < 0)
 		return -1;
-	return prove_box_put(x, e);
+	return r->want->modules ? 0 : prove_box_put(x, e);
+}
+
+int prove_box_command(struct prove_run *r, struct prove_box *x, const char *const *argv,
+		      const char *const *env, struct err *e)
+{
+	struct box_command cmd = { .argv = argv,
+				   .env = env,
+				   .flags = WIRE_START_STDIN,
+				   .without = r->want->without_init,
+				   .credit = UINT64_MAX };
+
+	buf_cut(&x->out, 0);
+	x->exited = 0;
+	x->started_ns = prove_wall_ns();
+	return boxh_start(&x->handle, &cmd, &x->ref, e);
 }
 
 int prove_box_start(struct prove_run *r, struct prove_box *x, const char *const *words,

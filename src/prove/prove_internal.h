@@ -68,6 +68,9 @@ void prove_note(struct prove_run *r, enum prove_verdict v, const char *probe, co
 
 must_check int prove_box_create(struct prove_run *r, struct prove_box *x,
 				const struct wire_limits *limits, struct err *e);
+/* Starts this command; its stdin stays open. env: NULL: the usual variables. */
+must_check int prove_box_command(struct prove_run *r, struct prove_box *x, const char *const *argv,
+				 const char *const *env, struct err *e);
 /* Starts the probe program with these words; its stdin stays open. */
 must_check int prove_box_start(struct prove_run *r, struct prove_box *x, const char *const *words,
 			       uint32_t wall_ms, int unread, struct err *e);
@@ -102,8 +105,12 @@ const char *canary_in(const struct prove_canary *c, const char *text);
 
 /* ---- the rows ---- */
 
+/* Reads output until it has this text (NULL: until the end); an earlier end is an error. */
+must_check int prove_until(struct prove_box *x, const char *text, const char *what, struct err *e);
 void prove_judge_attempts(struct prove_run *r);  /* judge.c: the lines of the probe */
 void prove_judge_identity(struct prove_run *r);  /* judge.c: kernel, clock, randomness */
 void prove_judge_processes(struct prove_run *r); /* processes.c */
+must_check int prove_modules(struct prove_run *r,
+			     struct err *e); /* modules.c: all rows of the tier wasm */
 must_check int prove_judge_limits(struct prove_run *r, struct err *e); /* limits.c */
 void prove_judge_remains(struct prove_run *r); /* remains.c: after all boxes were ended */

@@ -22,9 +22,12 @@ struct remains {
 
 static int remains_names_box(const struct remains *m, const char *text)
 {
-	for (unsigned i = 0; i < REMAINS_BOXES; i++)
-		if (strstr(text, m->boxes[i]->handle.about.id))
+	for (unsigned i = 0; i < REMAINS_BOXES; i++) {
+		const char *id = m->boxes[i]->handle.about.id; /* "": there was no such box */
+
+		if (*id && strstr(text, id))
 			return 1;
+	}
 	return 0;
 }
 

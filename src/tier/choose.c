@@ -69,6 +69,8 @@ unsigned choose_wire_tier(enum choose_tier t)
 
 enum choose_tier choose_of_wire(unsigned wire_tier)
 {
+	if (wire_tier == WIRE_TIER_WASM) /* CREATE has the tier container for it */
+		return CHOOSE_WASM;
 	for (unsigned i = 0; i < CHOOSE_TIERS; i++)
 		if (rows[i].wire == wire_tier)
 			return (enum choose_tier)i;
@@ -280,7 +282,7 @@ static int choose_reject_needs(const struct choose_look *k)
 	if (k->t == CHOOSE_WASM && !k->q->modules)
 		return REJECT(
 			k,
-			"only for runs whose language is a prepared module (atoll tier prepare wasm)");
+			"only for runs in a language that is a module, such as python-wasm (atoll lang; atoll tier prepare wasm)");
 	if (missing)
 		return REJECT(k, "does not support %s (leave them out, or request another tier)",
 			      tier_need_name((unsigned)__builtin_ctzll(missing)));

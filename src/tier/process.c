@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,10 @@ int process_judge(const struct process_host *h, struct err *e)
 		return err_set(
 			e, ERR_DENIED,
 			"/proc/thread-self/children is missing: programs could not be ended (CONFIG_PROC_CHILDREN)");
+	if (!h->has_tmp)
+		return err_set(
+			e, ERR_DENIED,
+			"/tmp, where its folders are, is not open to all users (sudo chmod 1777 /tmp)");
 	return 0;
 }
 
@@ -45,12 +50,14 @@ static int process_has_seccomp(void)
 
 int process_probe(const struct tier_host *h, struct wire_tier_facts *out, struct err *e)
 {
+	struct stat tmp;
 	struct process_host host = {
 		.allowed = h->process,
 		.namespaces = !h->no_namespaces[0],
 		.landlock_abi = landlock_abi(),
 		.seccomp = process_has_seccomp(),
 		.lists_children = access("/proc/thread-self/children", R_OK) == 0,
+		.has_tmp = stat("/tmp", &tmp) == 0 && (tmp.st_mode & 01777) == 01777,
 	};
 
 	if (process_judge(&host, e) < 0)

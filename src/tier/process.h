@@ -11,6 +11,7 @@ struct process_host {
 	int landlock_abi; /* 0: none */
 	int seccomp;
 	int lists_children; /* /proc/thread-self/children exists */
+	int has_tmp;        /* every user may make and remove folders in /tmp */
 };
 /* -1: not offered; the message has the reason and what helps. */
 must_check int process_judge(const struct process_host *h, struct err *e);

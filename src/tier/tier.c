@@ -6,6 +6,7 @@
 #include "tier/process.h"
 #include "jail/feature.h"
 #include "tier/qemu.h"
+#include "tier/wasm.h"
 #include "wire/frame.h"
 
 #include <stdio.h>
@@ -68,6 +69,15 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.outer_box = gvisor_outer_box,
 		.release = gvisor_release,
 	},
+	[WIRE_TIER_WASM] = {
+		.name = "wasm",
+		.rank = 3,
+		.unsupported = NEED(TERMINAL) | NEED(ROOT_USER) | NEED(LAYERS) | NEED(ROOT) | NEED(VOLUME) |
+			       NEED(VOLUME_WRITABLE) | NEED(SECRETS) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) |
+			       NEED(CAPTURE) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.pids_times = 1,
+		.probe = wasm_probe,
+	},
 	[WIRE_TIER_MICROVM] = {
 		.name = "microvm",
 		.rank = 4,
@@ -125,7 +135,7 @@ const char *tier_name(unsigned tier)
 
 int tier_has_guest(unsigned tier)
 {
-	return tier != WIRE_TIER_CONTAINER && tier != WIRE_TIER_PROCESS;
+	return tier != WIRE_TIER_CONTAINER && tier != WIRE_TIER_PROCESS && tier != WIRE_TIER_WASM;
 }
 
 unsigned tier_number(const struct tier *t)

@@ -191,7 +191,7 @@ static int pipelines_check_task(struct call *c)
 	struct choose_request isolation;
 	struct err e;
 
-	if (!isolation_check_call(c, &isolation))
+	if (!isolation_check_call(c, 0, &isolation))
 		return 0;
 	if (task_check(c->body, &e) < 0) {
 		call_error(c, e.kind == ERR_LIMIT ? 413 : 400, "invalid", e.msg, NULL, NULL);

@@ -326,7 +326,7 @@ static int read_options(struct call *c, struct batch_options *o)
 	o->record = call_flag(c, "record", call_query_flag(c, "record"));
 	o->attached =
 		!call_flag(c, "detach", call_query(c, "detach") ? call_query_flag(c, "detach") : 1);
-	return isolation_check_call(c, &o->isolation);
+	return isolation_check_call(c, 1, &o->isolation);
 }
 
 /* NULL: rejected, and the error was sent. */

@@ -444,6 +444,8 @@ static void make_box(struct run_request *w)
 	if (w->plan.program.lang)
 		bounds_for_language(&w->plan.program.lang->limits, &w->api->fleet.conf.most,
 				    &box.limits);
+	box.isolation.modules =
+		w->plan.program.lang && w->plan.program.lang->module && !w->packages.n;
 	box.warm = box_spec_warm(&box, w->plan.program.warm, json_object_get(w->body, "env"));
 	box.row.metadata = (char *)request_metadata(w);
 	packages_want(&w->packages, w->call->req, &box);

@@ -154,7 +154,7 @@ const char *wire_tier_name(unsigned tier)
 	static const char *const names[WIRE_TIER_COUNT] = {
 		[WIRE_TIER_CONTAINER] = "container", [WIRE_TIER_PLAIN] = "plain",
 		[WIRE_TIER_PROCESS] = "process",     [WIRE_TIER_GVISOR] = "gvisor",
-		[WIRE_TIER_MICROVM] = "microvm",
+		[WIRE_TIER_MICROVM] = "microvm",     [WIRE_TIER_WASM] = "wasm",
 	};
 
 	return tier < WIRE_TIER_COUNT ? names[tier] : "?";

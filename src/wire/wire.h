@@ -203,6 +203,7 @@ enum wire_tier {
 	WIRE_TIER_PROCESS,
 	WIRE_TIER_GVISOR,
 	WIRE_TIER_MICROVM,
+	WIRE_TIER_WASM, /* only in TIERS_REPLY: its boxes are containers */
 	WIRE_TIER_COUNT
 };
 

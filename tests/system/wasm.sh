@@ -246,6 +246,61 @@ deterministic_runs_are_equal_and_need_a_language_of_the_tier() {
 	[ "$(get .stdout)" != "$first" ] || fail "a run has the clock of a deterministic one"
 }
 
+the_tier_wasm_is_for_modules_only() {
+	api POST /v1/run '{"language": "python", "code": "1", "isolation": "wasm"}'
+	is "$code" 409 "$body"
+	has "$(get '.error.hints[] | select(startswith("wasm: "))')" "atoll "
+	need_python
+	# Before the proof: not offered.
+	runs 'print(1)' '{isolation: "wasm"}'
+	is "$code" 409 "$body"
+	has "$(get '.error.hints[] | select(startswith("wasm: "))')" "not proven (atoll prove wasm)"
+	atoll prove wasm --state "$state" --json
+	is "$status" 0 "$(jq -c '.[0].probes[] | select(.verdict == "failed")' out) $err"
+	proof=$(jq -r '.[0].id' out)
+	has "$(jq -r '.[0].probes[] | select(.probe == "system calls" and .way == "WASM host") | .observed' out)" "25 of at most 28"
+	api POST /v1/tiers/refresh
+	is "$(get '.items[] | select(.tier == "wasm") | "\(.offered) \(.rank) \(.version)"')" "true 3 python sqlite"
+	api GET "/v1/proofs/$proof"
+	is "$(get '.tier, .passed' | tr '\n' ' ')" "wasm true "
+	api POST /v1/run '{"language": "python", "code": "1", "isolation": "wasm"}'
+	is "$code" 409 "$body"
+	has "$(get '.error.hints[] | select(startswith("wasm: "))')" "only for runs in a language that is a module, such as python-wasm"
+	for more in '{isolation: "wasm"}' '{isolation: "wasm", trust: "untrusted"}' '{isolation: {at_least: "wasm"}}'; do
+		runs 'import sys; print(sys.platform)' "$more"
+		is "$code $(get .stdout)" '200 wasi' "$body"
+		is "$(get '"\(.isolation.tier) \(.isolation.rank) \(.isolation.evidence)"')" "wasm 3 $proof"
+	done
+	api POST /v1/batch '{"isolation": "wasm", "items": [{"language": "python-wasm", "code": "print(6 * 7)"}]}'
+	has "$body" 42
+}
+
+a_box_of_the_tier_wasm_executes_no_other_program() {
+	need_python
+	atoll prove wasm --state "$state" -q
+	api POST /v1/tiers/refresh
+	mkdir other
+	(cd other && runs 'import sys; sys.stdin.read(); [None for i in iter(int, 1)]' '{isolation: "wasm", timeout_ms: 60000}') &
+	waiting=$!
+	its_box() { api GET /v1/boxes && box=$(get '[.items[] | select(.tier == "wasm" and .state == "running")][0].id // empty') && [ "$box" ]; }
+	soon its_box
+	api POST "/v1/boxes/$box/execs" '{"command": "id"}'
+	is "$code" 403 "$body"
+	has "$body" "'/bin/bash' is not a module: a box of the isolation tier wasm executes only modules"
+	api POST "/v1/boxes/$box/execs" '{"command": ["/usr/local/lib/atoll/wasm/../../../../bin/id"]}'
+	is "$code" 403 "$body"
+	api DELETE "/v1/boxes/$box"
+	wait $waiting || :
+}
+
+one_changed_byte_of_a_module_withdraws_the_tier() {
+	need_python
+	# A copy of the folder cannot be selected, so the time of a file is changed: its proof has another key then.
+	touch -h /usr/local/lib/atoll/wasm/*/data
+	api POST /v1/tiers/refresh
+	has "$(get '.items[] | select(.tier == "wasm") | .reason')" "not proven (atoll prove wasm)"
+}
+
 python_as_wasm_has_its_limits_and_no_way_out() {
 	need_python
 	runs 'import sys

@@ -90,7 +90,7 @@ static const struct {
 	{ KVM, 0, "gvisor", .line = "microvm: the request names gvisor" },
 	{ GVISOR | KVM, HOSTILE, "gvisor", .line = "gvisor: rank 3 is too low" },
 	{ BARE, 0, "process", .line = "process: disabled (set isolation.process = true)" },
-	{ WASM, 0, "wasm", .line = "wasm: only for runs whose language is a prepared module" },
+	{ WASM, 0, "wasm", .line = "wasm: only for runs in a language that is a module" },
 	{ BARE, 0, "wasm", .line = "wasm: not prepared (atoll tier prepare wasm)" },
 	/* minima */
 	{ GVISOR | KVM, 0, NULL, .team = "gvisor", .want = "gvisor" },
@@ -333,6 +333,8 @@ TEST(names_and_ranks_are_those_of_the_table_of_tiers)
 
 		if (i == CHOOSE_WASM) { /* a container for the keeper */
 			CHECK_INT(wire, WIRE_TIER_CONTAINER);
+			CHECK_INT(choose_of_wire(WIRE_TIER_WASM), i);
+			CHECK_INT(choose_tier_rank(i), (int)tier_find(WIRE_TIER_WASM)->rank);
 			continue;
 		}
 		CHECK_STR(choose_tier_name(i), tier_name(wire));

@@ -21,14 +21,15 @@ static const struct {
 	struct process_host host;
 	const char *why; /* NULL: offered */
 } judged[] = {
-	{ { 1, 0, 6, 1, 1 }, NULL },
-	{ { 1, 0, 1, 1, 1 }, NULL },
-	{ { 0, 0, 6, 1, 1 }, "disabled (set isolation.process = true" },
-	{ { 1, 1, 6, 1, 1 }, "use container" },
-	{ { 1, 0, 0, 1, 1 }, "no landlock" },
-	{ { 1, 0, 6, 0, 1 }, "no system call filters" },
-	{ { 1, 0, 6, 1, 0 }, "thread-self/children" },
-	{ { 0, 1, 0, 0, 0 }, "disabled" },
+	{ { 1, 0, 6, 1, 1, 1 }, NULL },
+	{ { 1, 0, 1, 1, 1, 1 }, NULL },
+	{ { 0, 0, 6, 1, 1, 1 }, "disabled (set isolation.process = true" },
+	{ { 1, 1, 6, 1, 1, 1 }, "use container" },
+	{ { 1, 0, 0, 1, 1, 1 }, "no landlock" },
+	{ { 1, 0, 6, 0, 1, 1 }, "no system call filters" },
+	{ { 1, 0, 6, 1, 0, 1 }, "thread-self/children" },
+	{ { 1, 0, 6, 1, 1, 0 }, "chmod 1777 /tmp" },
+	{ { 0, 1, 0, 0, 0, 0 }, "disabled" },
 };
 
 TEST(it_is_offered_only_where_the_operator_allows_it_and_nothing_better_exists)
