@@ -34,6 +34,9 @@ bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
 
+bench-cluster: ## what the hop from a gateway to a node costs, and placement over a simulated fleet
+	@ninja -C build atoll-bench-relay atoll-bench-place >/dev/null && build/atoll-bench-place --check && build/atoll-bench-relay --check
+
 bench-operations: build ## what rates, webhooks, traces, receipts and alerts cost (needs root)
 	@bench/operations
 
@@ -136,4 +139,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
+.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean

@@ -202,6 +202,10 @@ void conn_free(struct http_conn *c)
 		c->next->link = c->link;
 	s->open--;
 	share_leave(c);
+	/* The process that opened the tunnel may still have a copy of its descriptor, and then a
+	 * close does not remove it from the loop. */
+	if (c->served)
+		bufferevent_disable(c->bev, EV_READ | EV_WRITE);
 	conn_set_link(c, HTTP_LINK_CLOSED);
 	s->core->refusing -= c->refused;
 	s->core->evicting -= c->evicted;
@@ -528,6 +532,9 @@ void conn_watch(struct http_conn *c)
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, IN_HIGH);
 	bufferevent_setwatermark(c->bev, EV_WRITE, c->req.server->limits.out_high / 2, 0);
+	/* libevent moves 16 KiB per wake-up by default, which halves the rate of a stream. */
+	bufferevent_set_max_single_read(c->bev, IN_HIGH);
+	bufferevent_set_max_single_write(c->bev, OUT_SINGLE);
 	if (c->tls)
 		bufferevent_openssl_set_allow_dirty_shutdown(c->bev, 1);
 	else

@@ -41,11 +41,12 @@ enum conn_reply { REPLY_NONE, REPLY_STREAM, REPLY_DONE };
 enum { CONN_STATES = CONN_DEAD + 1, REPLY_STATES = REPLY_DONE + 1 };
 
 enum {
-	BODY_DRAIN = 64 << 10, /* an unwanted body up to this size is read and dropped */
-	LINGER_MS = 2000,      /* for the peer to read the last reply before the close */
-	IN_HIGH = 64 << 10,    /* bytes read ahead */
-	STEPS_PER_WAKE = 64,   /* then other connections get their turn */
-	STEPS_PER_LOOK = 4,    /* steps between two reads of the clock: a turn also ends by time */
+	BODY_DRAIN = 64 << 10,  /* an unwanted body up to this size is read and dropped */
+	LINGER_MS = 2000,       /* for the peer to read the last reply before the close */
+	IN_HIGH = 64 << 10,     /* bytes read ahead */
+	OUT_SINGLE = 128 << 10, /* written in one wake-up */
+	STEPS_PER_WAKE = 64,    /* then other connections get their turn */
+	STEPS_PER_LOOK = 4,     /* steps between two reads of the clock: a turn also ends by time */
 };
 
 struct span { /* a header, as offsets into the head, whose memory may still move */

@@ -57,7 +57,7 @@ static void node_head(struct http_req *r)
 	r->on_body_end = node_end;
 	r->on_drain = node_drain;
 	if (r->tunnel || r->upgrade) {
-		r->on_body_end = node_raw_end;
+		r->on_body_end = strcmp(r->path, "/quiet") == 0 ? node_end : node_raw_end;
 		http_set(r, "Upgrade", r->tunnel ? "tcp" : "websocket");
 		http_switch(r);
 	} else if (strcmp(r->path, "/cut") == 0) {
@@ -218,6 +218,7 @@ TEST(a_large_body_passes_both_ways)
 #define UPGRADE                                                                                    \
 	"GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"             \
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+#define QUIET "GET /quiet HTTP/1.1\r\nHost: h\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n"
 #define TCP "GET /tcp HTTP/1.1\r\nHost: h\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n"
 
 TEST(an_upgraded_connection_passes_bytes_and_the_end_of_one_direction)
@@ -332,6 +333,53 @@ TEST(a_link_can_be_cut_by_its_owner)
 		CHECK(UNTIL(strcmp(states, "c") == 0));
 		http_link_cut(&served); /* allowed */
 		CHECK(!upstream_link_is_silent(&idle));
+	}
+}
+
+/* 1: an epoll descriptor of this process has it, also if it was closed here. */
+static int is_watched(int fd)
+{
+	char path[64], line[128], entry[32];
+	int found = 0;
+
+	snprintf(entry, sizeof(entry), "tfd: %8d ", fd);
+	for (int i = 0; i < 256; i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", i);
+		f = fopen(path, "r");
+		while (f && fgets(line, sizeof(line), f))
+			found |= strncmp(line, entry, strlen(entry)) == 0;
+		if (f)
+			fclose(f);
+	}
+	return found;
+}
+
+/* The process that has opened the tunnel may close its copy later. */
+TEST(a_closed_link_does_not_wake_the_loop_if_its_descriptor_has_a_copy)
+{
+	EACH_VERSION
+	{
+		struct http_link second = { .changed = link_changed };
+		struct upstream_link gate, node;
+		size_t n;
+		int copy;
+
+		begin(*v, NULL);
+		rig_link(*v, 1, &gate, &node);
+		copy = dup(node.fd);
+		http_serve_link(&server, &second, node.fd, node.tls, NULL, 0);
+		CHECK_INT(upstream_link_write(
+				  &gate, &(struct iovec){ (void *)QUIET, strlen(QUIET) }, 1, &n),
+			  LINK_OK);
+		CHECK(UNTIL(strcmp(states, "b") == 0));
+		CHECK(is_watched(node.fd));
+		CHECK_INT(upstream_link_shut(&gate), LINK_OK);
+		CHECK(UNTIL(strcmp(states, "bc") == 0));
+		CHECK(!is_watched(node.fd));
+		close(copy);
+		upstream_link_close(&gate);
 	}
 }
 
