@@ -137,7 +137,7 @@ static void peer_ready(struct watch *w, unsigned what)
 
 static void peer_open(struct peer *p, int fd, unsigned wants)
 {
-	int on = 1, limit = 2500;
+	int on = 1, limit = 1500; /* ms without an acknowledgement of TCP */
 
 	p->fd = fd;
 	p->len = 0;
