@@ -202,6 +202,18 @@ static int process_of(const struct made *m, const char *word)
 	return found;
 }
 
+/* Until `runsc run -detach` has exited, it is the parent of both. */
+static int await_process_of(const struct made *m, const char *word)
+{
+	int pid = process_of(m, word);
+
+	for (int i = 0; pid < 0 && i < 1200; i++) {
+		poll(NULL, 0, 50);
+		pid = process_of(m, word);
+	}
+	return pid;
+}
+
 /* The line of /proc/PID/status with this name. */
 static const char *status_of(int pid, const char *name)
 {
@@ -225,7 +237,7 @@ TEST(every_process_of_the_outer_box_is_confined)
 
 	NEED_GVISOR();
 	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
-		int pid = i < 2 ? process_of(&box, words[i]) : box.about.init_pid;
+		int pid = i < 2 ? await_process_of(&box, words[i]) : box.about.init_pid;
 		unsigned uid = 0;
 
 		CHECK(pid > 0);
@@ -283,7 +295,7 @@ TEST(the_kill_of_the_gofer_or_of_the_sentry_ends_the_box)
 
 		if (i)
 			CHECK(make_gvisor(&box) == 0);
-		victim = process_of(&box, words[i]);
+		victim = await_process_of(&box, words[i]);
 		CHECK(victim > 0);
 		CHECK(kill(victim, SIGKILL) == 0);
 		if (i == 0) { /* of another keeper, so this one reports nothing to this client */
