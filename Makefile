@@ -31,6 +31,9 @@ bench-tiers: build ## what isolation tiers cost, beside a box without them (need
 bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
+cluster-api: build ## the tests of the API, each through a gateway in front of its daemon (needs root; 10 minutes)
+	@ninja -C build cluster_keys >/dev/null && ATOLL_TEST_GATEWAY=1 tests/run -b build -j 1 tests/system/api_*.sh tests/system/e2b_*.sh
+
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
 

@@ -242,6 +242,8 @@ struct api_surface {
 /* For internal_call.h: a call of a route of /v1 that exists, without a connection. */
 struct call *call_internal(struct api *a, struct http_req *r, const struct principal *who,
 			   const struct api_format *format);
+/* 1: the table has this path, with this method or another one. */
+int call_has_path(struct api_table *t, const struct http_req *r);
 /* Route -> principal -> role -> quota -> query -> body -> handler of the row. */
 void call_serve(struct call *c, struct api_table *t);
 

@@ -277,21 +277,35 @@ static void body_arrived(struct http_req *r)
 	call_read_json(r->user, &r->body, body_read);
 }
 
+/* The matcher needs the same table in its own format. */
+static void call_prepare_routes(struct api_table *t)
+{
+	if (t->routes)
+		return;
+	t->routes = calloc(t->n, sizeof(*t->routes));
+	if (!t->routes)
+		abort();
+	for (unsigned i = 0; i < t->n; i++) {
+		assert((t->rows[i].scope == SCOPE_BOX) == !!strstr(t->rows[i].pattern, "/{box}"));
+		t->routes[i] = (struct route){ t->rows[i].method, t->rows[i].pattern, &t->rows[i] };
+	}
+}
+
+int call_has_path(struct api_table *t, const struct http_req *r)
+{
+	struct route_match m;
+	int status;
+
+	call_prepare_routes(t);
+	status = route_find(t->routes, t->n, r->method, r->path, &m);
+	return status == 0 || status == 405;
+}
+
 static int find_row(struct call *c, struct api_table *t)
 {
 	int status;
 
-	if (!t->routes) { /* the matcher needs the same table in its own format */
-		t->routes = calloc(t->n, sizeof(*t->routes));
-		if (!t->routes)
-			abort();
-		for (unsigned i = 0; i < t->n; i++) {
-			assert((t->rows[i].scope == SCOPE_BOX) ==
-			       !!strstr(t->rows[i].pattern, "/{box}"));
-			t->routes[i] = (struct route){ t->rows[i].method, t->rows[i].pattern,
-						       &t->rows[i] };
-		}
-	}
+	call_prepare_routes(t);
 	status = route_find(t->routes, t->n, c->req->method, c->req->path, &c->match);
 	if (status == 0)
 		c->row = c->match.route->target;

@@ -154,6 +154,11 @@ void place_remove(struct place *p, unsigned number)
 	p->version++;
 }
 
+unsigned place_count(const struct place *p)
+{
+	return p->n;
+}
+
 static uint64_t place_free_memory(const struct place_node *x)
 {
 	return x->f.memory_free > x->placed ? x->f.memory_free - x->placed : 0;
@@ -266,7 +271,7 @@ static void place_halve(struct place *p)
 }
 
 /* Its entry, with the request counted; NULL: there is no memory for one. */
-static struct place_template *place_count(struct place *p, const char *name)
+static struct place_template *place_note(struct place *p, const char *name)
 {
 	uint64_t hash = place_hash(name);
 	struct place_template **at = NULL, *t;
@@ -420,7 +425,7 @@ static int place_explain(const struct place *p, const struct place_request *r, u
 
 int place_choose(struct place *p, const struct place_request *r, uint64_t now_ms, struct err *e)
 {
-	struct place_template *t = r->ntried ? NULL : place_count(p, r->template);
+	struct place_template *t = r->ntried ? NULL : place_note(p, r->template);
 	struct place_search s = { .p = p, .r = r, .now_ms = now_ms };
 	struct place_node *x = NULL;
 

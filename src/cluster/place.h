@@ -57,6 +57,7 @@ void place_free(struct place *p); /* allowed on NULL */
 must_check int place_update(struct place *p, unsigned number, const struct place_figures *f,
 			    struct err *e);
 void place_remove(struct place *p, unsigned number); /* it is not connected */
+unsigned place_count(const struct place *p);
 
 /* The number of a node, whose memory counts as reserved until its next heartbeat. -1: none fits; e says how
  * many nodes were left out for which reason: ERR_INVALID if no node could ever fit, else ERR_LIMIT. */

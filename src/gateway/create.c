@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20 };
 #define CREATE_MEMORY (UINT64_C(256) << 20) /* of a box whose request does not say it */
 
 static const char *create_text(const struct gateway_call *x, const char *name)
@@ -89,6 +90,21 @@ static uint64_t create_memory(const struct gateway_call *x)
 	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
 }
 
+static void create_wait_over(struct timer *t)
+{
+	create_place(loop_owner(t, struct gateway_call, wait));
+}
+
+/* 1: no node is connected, but one may be in a moment: this server has just started, or nodes connect again. */
+static int create_waits(struct gateway_call *x)
+{
+	if (place_count(x->gateway->place) || x->waits++ == CREATE_WAITS)
+		return 0;
+	timer_init(&x->wait, x->call->api->loop, create_wait_over);
+	timer_set(&x->wait, CREATE_WAIT_MS);
+	return 1;
+}
+
 static void create_place(struct gateway_call *x)
 {
 	const char *template = create_text(x, "template"), *e2b = create_text(x, "templateID");
@@ -106,6 +122,8 @@ static void create_place(struct gateway_call *x)
 		node = place_choose(x->gateway->place, &r, loop_now_ms(), &e);
 	else
 		err_set(&e, ERR_LIMIT, "%d nodes refused it", PLACE_ATTEMPTS);
+	if (node < 0 && create_waits(x))
+		return;
 	if (node < 0) {
 		create_fail(x, &e);
 		return;
@@ -252,6 +270,8 @@ void create_from_body(struct gateway_call *x)
 
 void create_end(struct gateway_call *x)
 {
+	timer_fini(&x->wait);
 	json_decref(x->doc);
-	x->doc = NULL;
+	json_decref(x->ended);
+	x->doc = x->ended = NULL;
 }

@@ -29,11 +29,26 @@ int find_oldest(const struct fanout *f)
 	return node;
 }
 
+/* The answer of a node that knows when and why the box ended; NULL: none does. */
+static json_t *find_ended(const struct fanout *f)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		const json_t *error = json_object_get(f->v[i].doc, "error");
+		const char *code = json_string_value(json_object_get(error, "code"));
+
+		if (f->v[i].status == 404 && code && strcmp(code, "box_ended") == 0)
+			return json_incref(f->v[i].doc);
+	}
+	return NULL;
+}
+
 static void find_done(struct fanout *f)
 {
 	struct gateway_call *x = f->user;
 	int node = find_oldest(f);
 
+	json_decref(x->ended);
+	x->ended = node < 0 ? find_ended(f) : NULL;
 	find_end(x);
 	x->found(x, node);
 }

@@ -29,6 +29,8 @@ static void gateway_named(struct gateway_call *x, int node)
 		forward_begin(x, (unsigned)node);
 	else if (x->target.is_keyless)
 		e2b_no_box(x->call, 502, x->target.object, 0, "The sandbox was not found");
+	else if (x->ended)
+		call_send(x->call, 404, json_incref(x->ended));
 	else
 		call_error(x->call, 404, "not_found", "no node that is connected has it",
 			   x->target.object, "atoll ls");
@@ -130,7 +132,9 @@ static int gateway_take(struct call *c)
 	if (!g)
 		return 0;
 	target_find(&t, c->req, host && auth_is_preview_host(c->api, host));
-	if (t.kind == TARGET_LOCAL)
+	/* A path that no daemon has gets the same answer as on one machine. */
+	if (t.kind == TARGET_LOCAL ||
+	    (t.kind == TARGET_ABSENT && !t.is_e2b && !call_has_path(c->api->native, c->req)))
 		return 0;
 	x = call_alloc(c, sizeof(*x));
 	*x = (struct gateway_call){ .gateway = g, .call = c, .target = t };

@@ -31,11 +31,13 @@ struct gateway_call {
 	struct fanout fanout;
 	void (*found)(struct gateway_call *x, int node); /* -1: no node has it */
 	char *path;                                      /* of the object */
+	json_t *ended; /* the answer of a node where it has ended; NULL: none */
 
 	/* create.c */
 	json_t *doc; /* the body; NULL: not JSON, the node rejects it */
 	unsigned tried[PLACE_ATTEMPTS];
-	unsigned ntried;
+	unsigned ntried, waits;
+	struct timer wait;
 
 	struct gateway_list *list; /* list.c */
 };

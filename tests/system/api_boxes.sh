@@ -336,7 +336,7 @@ a_key_for_one_box_is_rejected_for_other_boxes() {
 	mine=$box
 	new_box
 	owner=$key
-	key=$("$ATOLL" key new bound --box "$mine" --state "$state" --quiet)
+	key=$("$ATOLL" key new bound --box "$mine" --state "$gateway_state" --quiet)
 	api GET "/v1/boxes/$mine"
 	is "$code" 200
 	api GET "/v1/boxes/$box"
@@ -369,10 +369,10 @@ boxes_of_another_team_are_not_found() {
 
 a_removed_key_is_refused_within_a_second() {
 	owner=$key
-	key=$("$ATOLL" key new brief --state "$state" --quiet)
+	key=$("$ATOLL" key new brief --state "$gateway_state" --quiet)
 	api GET /v1/info
 	is "$code" 200
-	"$ATOLL" key rm brief --state "$state"
+	"$ATOLL" key rm brief --state "$gateway_state"
 	i=0
 	while api GET /v1/info && [ "$code" = 200 ] && [ $i -lt 400 ]; do i=$((i + 1)); done
 	is "$code" 401
