@@ -2,7 +2,7 @@
 # gateway.sh - the API through a gateway whose boxes are on two nodes.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
-chmod 711 "$work" "$TMPDIR"
+chmod a+x "$work" "$TMPDIR"
 . "$here/cluster.lib"
 start_cluster
 soon nodes_are "$both_up"

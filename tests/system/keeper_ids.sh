@@ -8,7 +8,7 @@ fi
 . "$(dirname "$0")/lib.sh"
 [ "${private_run-}" ] || { echo "1..0 # SKIP not root, or no mount namespaces"; exit 0; }
 
-chmod 711 "$work" "$TMPDIR" # a daemon's server is another user, and has to reach its folder
+chmod a+x "$work" "$TMPDIR" # a daemon's server is another user, and has to reach its folder
 
 start_keeper() { # RUN_FOLDER: sets pid and said
 	rm -f ready

@@ -2,7 +2,7 @@
 # tunnels.sh - tunnels of two nodes to a gateway, on loopback: killed processes connect again.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
-chmod 711 "$work" "$TMPDIR"
+chmod a+x "$work" "$TMPDIR"
 . "$here/cluster.lib"
 
 # metric MACHINE-URL KEY NAME: its value.
