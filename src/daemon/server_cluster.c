@@ -9,6 +9,7 @@
 #include "daemon/node_figures.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
+#include "gateway/members.h"
 #include "gateway/nodes.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
@@ -32,6 +33,8 @@ struct server_cluster {
 	int listening;
 	struct tunnels *tunnels;
 	struct gateway *gateway;
+	struct coordinator *coordinator;
+	struct gateway_members *members;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	/* node */
@@ -144,8 +147,13 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->http.user = x;
 	x->http.on_head = cluster_head;
 	x->api->nodes = gateway_nodes_json;
-	if (cluster_client_new(&x->engines, x->api->loop, cluster_ask_engines, x, e) < 0)
+	if (cluster_client_new(&x->engines, x->api->loop, cluster_ask_engines, x, e) < 0 ||
+	    coordinator_process_new(&x->coordinator, x->engines, e) < 0)
 		return -1;
+	if (x->server_tls)
+		x->members = gateway_members_new(
+			x->api->loop, x->coordinator, x->tunnels, x->self.number,
+			config_text(x->start->config, CONFIG_CLUSTER_LISTEN), ATOLL_VERSION);
 	return gateway_new(&x->gateway, x->api, x->tunnels, policy, e);
 }
 
@@ -323,6 +331,7 @@ void server_cluster_stop(struct server_cluster *x)
 	x->stopped = 1;
 	if (x->listening)
 		http_drain(&x->http);
+	gateway_members_stop(x->members);
 	if (x->tunnels)
 		tunnels_leave(x->tunnels);
 	tunnel_client_stop(x->client);
@@ -336,6 +345,8 @@ void server_cluster_free(struct server_cluster *x)
 	if (x->tunnels)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
+	coordinator_free(x->coordinator);
+	gateway_members_free(x->members);
 	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);

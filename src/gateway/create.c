@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20 };
+enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20, CREATE_START_MS = 3000 };
 #define CREATE_MEMORY (UINT64_C(256) << 20) /* of a box whose request does not say it */
 
 static const char *create_text(const struct gateway_call *x, const char *name)
@@ -98,7 +98,11 @@ static void create_wait_over(struct timer *t)
 /* 1: no node is connected, but one may be in a moment: this server has just started, or nodes connect again. */
 static int create_waits(struct gateway_call *x)
 {
-	if (place_count(x->gateway->place) || x->waits++ == CREATE_WAITS)
+	const struct gateway *g = x->gateway;
+	int may_come =
+		loop_now_ms() - g->started_ms < CREATE_START_MS || tunnels_next(g->tunnels, NULL);
+
+	if (place_count(g->place) || !may_come || x->waits++ == CREATE_WAITS)
 		return 0;
 	timer_init(&x->wait, x->call->api->loop, create_wait_over);
 	timer_set(&x->wait, CREATE_WAIT_MS);

@@ -198,6 +198,7 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t, enum pla
 	}
 	g->api = a;
 	g->tunnels = t;
+	g->started_ms = loop_now_ms();
 	timer_init(&g->tick, a->loop, gateway_tick);
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 	a->gateway = *out = g;

@@ -20,6 +20,7 @@ struct gateway {
 	struct tunnels *tunnels;
 	struct place *place;
 	struct timer tick;
+	uint64_t started_ms;
 	struct gateway_figures figures;
 };
 

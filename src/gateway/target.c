@@ -1,6 +1,7 @@
 /* target.c - see target.h. */
 #include "gateway/target.h"
 #include "base/cleanup.h"
+#include "base/id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,14 +77,13 @@ static const struct target_row {
 
 int target_node_of(const char *text, size_t n)
 {
-	static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
-	int number = 0;
+	char id[ID_MAX + 1];
 
-	if (n != TARGET_ID || strspn(text, digits) < n)
+	if (n != ID_MAX)
 		return -1;
-	for (unsigned i = 0; i < 3; i++)
-		number = number * 32 + (int)(strchr(digits, text[i]) - digits);
-	return number;
+	memcpy(id, text, n);
+	id[n] = 0;
+	return id_valid(id) ? id_node(id) : -1;
 }
 
 int target_is_plain_name(const char *text)

@@ -21,7 +21,7 @@ enum target_shape {              /* of a list */
 		    TARGET_ARRAY, /* E2B: an array, newest first; further pages by the header x-next-token */
 };
 
-enum { TARGET_TEXT = 256, TARGET_ID = 15 };
+enum { TARGET_TEXT = 256 };
 
 struct target {
 	enum target_kind kind;

@@ -25,10 +25,10 @@ struct warm_start {
 };
 
 struct warm_kind {
-	const char *name;          /* as clients request it */
-	const char *program;       /* in a box of base */
-	struct warm_start base;    /* program NULL: forked from a zygote */
-	struct warm_start in_root; /* in a box of a root. Never forked from a zygote: that has
+	const char *name;            /* as clients request it */
+	const char *program;         /* in a box of base */
+	struct warm_start base;      /* program NULL: forked from a zygote */
+	struct warm_start in_root;   /* in a box of a root. Never forked from a zygote: that has
 				    * privileges, and would execute files of the root */
 	struct warm_start in_engine; /* in the guest of an isolation tier, before the box waits in
 				      * its pool: tier_pool.h */

@@ -394,7 +394,8 @@ struct wire_box {
 	uint16_t warm;       /* 1: the requested interpreter waits in it */
 	uint16_t tier;       /* enum wire_tier; 0 in records and answers of older keepers */
 	uint16_t frozen;     /* 1: its processes are frozen, or may be: init does not answer */
-	uint16_t inner; /* bits of enum packet_feature: what the guest stub reports of its engine; 0: no
+	uint16_t
+		inner; /* bits of enum packet_feature: what the guest stub reports of its engine; 0: no
 			 * guest, or an older keeper */
 };
 

@@ -8,6 +8,12 @@
 leave() {
 	gateway=$(cat "$work/gateway" 2>/dev/null)
 	[ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && soon gateway_left; }
+	if [ -e "$work/worker" ]; then
+		read -r worker worker_run <"$work/worker"
+		worker_keeper=$(ATOLL_RUN=$worker_run "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
+		kill "$worker" 2>/dev/null
+		[ -z "$worker_keeper" ] || kill "$worker_keeper" 2>/dev/null
+	fi
 	engines_stop
 	finish
 }
@@ -209,6 +215,44 @@ a_gateway_without_privileges_serves_and_lets_machines_join() {
 	soon can_join four
 	stop_gateway
 }
+# From nothing to a box through a gateway, with a node that then is removed.
+a_joined_node_runs_boxes_until_it_is_removed() {
+	export ATOLL_STATE="$PWD/state" ATOLL_RUN="$PWD/run" ATOLL_CLUSTER_NAME=gw9
+	chmod a+x .
+	atoll cluster init --name gw9
+	is "$status" 0 "$err"
+	export ATOLL_CLUSTER_ROLE=gateway
+	start_gateway
+	port=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' serve.log)
+	key=$("$ATOLL" key new tests --quiet)
+	unset ATOLL_CLUSTER_ROLE
+	new_token
+	join worker
+	is "$status" 0 "$err"
+	number=$out
+	ATOLL_STATE="$PWD/worker" ATOLL_RUN="$PWD/worker-run" ATOLL_CLUSTER_NAME=worker ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$port" \
+		ATOLL_CLUSTER_DATABASE= "$ATOLL" serve >worker.out 2>worker.log &
+	worker=$!
+	echo "$worker $PWD/worker-run" >"$work/worker"
+	state_of() { curl -sS -H "X-API-Key: $key" "$url/v1/nodes" | jq -r '[.items[].state] | join(" ")'; }
+	is_up() { [ "$(state_of)" = up ]; }
+	soon is_up
+	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{"command": "echo from a node"}' "$url/v1/run")" 200 "$(cat body)"
+	is "$(jq -r .stdout body)" 'from a node'
+	refused_before=$(grep -c 'was removed from the cluster' serve.log)
+	atoll node rm worker
+	is "$status" 0 "$err"
+	is_gone() { [ "$(state_of)" = '' ]; }
+	soon is_gone
+	# It connects again and again, with a certificate that is still valid.
+	is_refused() { [ "$(grep -c "tunnel refused.*node $number was removed" serve.log)" -gt 1 ]; }
+	soon is_refused
+	is "$refused_before $(state_of)" '0 '
+	kill "$worker"
+	wait "$worker" || :
+	stop_gateway
+}
+
 can_join() { join "$1" && [ "$status" = 0 ]; }
 
 run_tests

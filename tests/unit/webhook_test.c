@@ -18,13 +18,13 @@ TEST(the_mac_is_that_of_rfc_4231)
 	uint8_t mac[SHA256_BYTES];
 
 	hmac_sha256("Jefe", 4, (const void *[]){ "what do ya ", "want for nothing?" },
-		     (const size_t[]){ 11, 17 }, 2, mac);
+		    (const size_t[]){ 11, 17 }, 2, mac);
 	hex_encode(hex, mac, sizeof(mac));
 	CHECK_STR(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	memset(key, 0xaa, sizeof(key));
 	hmac_sha256(key, sizeof(key),
-		     (const void *[]){ "Test Using Larger Than Block-Size Key - Hash Key First" },
-		     (const size_t[]){ 54 }, 1, mac);
+		    (const void *[]){ "Test Using Larger Than Block-Size Key - Hash Key First" },
+		    (const size_t[]){ 54 }, 1, mac);
 	hex_encode(hex, mac, sizeof(mac));
 	CHECK_STR(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
