@@ -51,12 +51,20 @@ static void members_drop_removed(struct gateway_members *m)
 	}
 }
 
+static void members_add(struct gateway_members *m, int number)
+{
+	if (number > 0 && number < PLACE_NUMBERS)
+		m->nodes[number / 8] |= (uint8_t)(1 << number % 8);
+}
+
+/* A gateway may be a node, too (role both). */
 static void members_listed(struct gateway_members *m, const struct coordinator_answer *a)
 {
 	memset(m->nodes, 0, sizeof(m->nodes));
 	for (unsigned i = 0; i < a->nnodes; i++)
-		if (a->nodes[i].number > 0 && a->nodes[i].number < PLACE_NUMBERS)
-			m->nodes[a->nodes[i].number / 8] |= (uint8_t)(1 << a->nodes[i].number % 8);
+		members_add(m, a->nodes[i].number);
+	for (unsigned i = 0; i < a->ngateways; i++)
+		members_add(m, a->gateways[i].number);
 	m->has_list = 1;
 	members_drop_removed(m);
 }

@@ -532,9 +532,11 @@ void conn_watch(struct http_conn *c)
 	bufferevent_setcb(c->bev, on_read, on_write, on_event, c);
 	bufferevent_setwatermark(c->bev, EV_READ, 0, IN_HIGH);
 	bufferevent_setwatermark(c->bev, EV_WRITE, c->req.server->limits.out_high / 2, 0);
-	/* libevent moves 16 KiB per wake-up by default, which halves the rate of a stream. */
+	/* libevent moves 16 KiB per wake-up by default, which halves the rate of a stream. With TLS it must write no
+	 * more than one record at a time: it takes a write of a part for one of the whole. */
 	bufferevent_set_max_single_read(c->bev, IN_HIGH);
-	bufferevent_set_max_single_write(c->bev, OUT_SINGLE);
+	if (!c->tls)
+		bufferevent_set_max_single_write(c->bev, OUT_SINGLE);
 	if (c->tls)
 		bufferevent_openssl_set_allow_dirty_shutdown(c->bev, 1);
 	else

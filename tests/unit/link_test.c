@@ -11,6 +11,7 @@ static char peer_facts[64];
 static unsigned relays_failed;
 static struct http_req *half; /* its reply is not complete */
 static int near = -1;
+static char large[1 << 20]; /* a reply in pieces of more than a TLS record */
 
 static void link_changed(struct http_link *l, enum http_link_state now)
 {
@@ -60,6 +61,11 @@ static void node_head(struct http_req *r)
 		r->on_body_end = strcmp(r->path, "/quiet") == 0 ? node_end : node_raw_end;
 		http_set(r, "Upgrade", r->tunnel ? "tcp" : "websocket");
 		http_switch(r);
+	} else if (strcmp(r->path, "/large") == 0) {
+		http_stream(r, 200, NULL, sizeof(large));
+		for (size_t at = 0; at < sizeof(large); at += sizeof(large) / 16)
+			http_write(r, large + at, sizeof(large) / 16);
+		http_end(r);
 	} else if (strcmp(r->path, "/cut") == 0) {
 		http_stream(r, 200, NULL, 99);
 		http_write(r, "half", 4);
@@ -212,6 +218,24 @@ TEST(a_large_body_passes_both_ways)
 			at += n;
 		}
 		CHECK_INT(relays_failed, 0);
+	}
+}
+
+TEST(a_reply_in_large_pieces_arrives_unchanged)
+{
+	const char *body;
+
+	for (size_t i = 0; i < sizeof(large); i++)
+		large[i] = (char)('a' + (i * 2654435761u >> 13) % 26);
+	EACH_VERSION
+	{
+		begin(*v, NULL);
+		say(near, "GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+		CHECK(UNTIL((take(near), got_len > sizeof(large))));
+		CHECK(UNTIL(
+			(take(near), (body = strstr(got, "\r\n\r\n")) &&
+					     got_len == (size_t)(body + 4 - got) + sizeof(large))));
+		CHECK(memcmp(body + 4, large, sizeof(large)) == 0);
 	}
 }
 
