@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CONNECTOR_UID = 64174, CONNECTOR_FILES = 1024 };
+enum { CONNECTOR_UID = 64175, CONNECTOR_FILES = 1024 };
 
 static int connector_walls(void *ctx, struct err *e)
 {
@@ -79,7 +79,7 @@ int connector_child_hand(struct connector_child *o, int server_link)
 	if (!o->child.pid) {
 		if (child_rests(&o->child))
 			return -1;
-		if (child_start(&o->child, "atoll-cluster", connector_be, o, &e) < 0) {
+		if (child_start(&o->child, "atoll-connector", connector_be, o, &e) < 0) {
 			log_error("no connections to gateways", LOG_E(&e));
 			return -1;
 		}

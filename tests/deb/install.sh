@@ -70,7 +70,7 @@ echo "# $(atoll version)"
 has "$(atoll version)" "commit "
 atoll doctor | sed 's/^/# /'
 
-is "$(id -u atoll atoll-egress atoll-llm atoll-outbound atoll-cluster | tr '\n' ' ')" "64170 64171 64172 64173 64174 "
+is "$(id -u atoll atoll-egress atoll-llm atoll-outbound atoll-cluster atoll-connector | tr '\n' ' ')" "64170 64171 64172 64173 64174 64175 "
 for user in atoll atoll-egress atoll-llm atoll-outbound; do
 	is "$(getent passwd $user | cut -d : -f 7)" /usr/sbin/nologin
 done

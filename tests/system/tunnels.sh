@@ -43,8 +43,8 @@ a_killed_server_of_a_node_connects_again() {
 
 a_killed_process_that_connects_is_replaced() {
 	soon nodes_are "$both_up"
-	kill -9 "$(pgrep -P "$(pid_of one)" -x atoll-cluster)"
-	new() { pgrep -P "$(pid_of one)" -x atoll-cluster; }
+	kill -9 "$(pgrep -P "$(pid_of one)" -x atoll-connector)"
+	new() { pgrep -P "$(pid_of one)" -x atoll-connector; }
 	soon new
 	before=$(connects)
 	kill -9 "$(server_of one)"
