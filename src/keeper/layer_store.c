@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -398,6 +399,46 @@ static int store_is_left_over(const char *name, const struct root_table *known)
 	return strncmp(name, "new.", 4) == 0 || strncmp(name, "drop.", 5) == 0;
 }
 
+/* Left-over files that a process of the last keeper, which is just ending, still had locked. */
+enum { STORE_BUSY = 32, STORE_AGAIN_MS = 100 };
+static struct {
+	char names[STORE_BUSY][256];
+	unsigned n;
+} store_busy;
+
+/* 0: removed, or an error that was reported; 1: another process uses it. */
+static int store_remove_left_over(int layers, const char *name)
+{
+	auto_fd int one = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct err e;
+
+	if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) < 0)
+		return 1;
+	if (one >= 0 && layer_tree_remove(layers, name, &e) < 0)
+		fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);
+	return 0;
+}
+
+/* Only names of before: processes of this store make folders and lock them after that. */
+static void store_sweep_again(int layers)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < store_busy.n; i++)
+		if (store_remove_left_over(layers, store_busy.names[i]))
+			memmove(store_busy.names[n++], store_busy.names[i],
+				sizeof(store_busy.names[i]));
+	store_busy.n = n;
+}
+
+static void store_sweep_while_idle(void)
+{
+	struct pollfd request = { .fd = LAYER_STORE_FD, .events = POLLIN };
+
+	while (store_busy.n && poll(&request, 1, STORE_AGAIN_MS) == 0)
+		store_sweep_again(LAYERS_FD);
+}
+
 /* Removes files that a crash has left, unless another process still uses them. */
 static void store_sweep(int layers, int roots)
 {
@@ -414,16 +455,13 @@ static void store_sweep(int layers, int roots)
 		return;
 	}
 	while (d && (de = readdir(d)) != NULL) {
-		auto_fd int one = -1;
-
 		if (strncmp(de->d_name, LAYER_EROFS_PREFIX, strlen(LAYER_EROFS_PREFIX)) == 0)
 			layer_erofs_sweep(layers, de->d_name);
 		if (!store_is_left_over(de->d_name, &known))
 			continue;
-		one = openat(layers, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) == 0 &&
-		    layer_tree_remove(layers, de->d_name, &e) < 0)
-			fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);
+		if (store_remove_left_over(layers, de->d_name) && store_busy.n < STORE_BUSY)
+			snprintf(store_busy.names[store_busy.n++], sizeof(store_busy.names[0]),
+				 "%s", de->d_name);
 	}
 	root_table_fini(&known);
 	if (d)
@@ -449,7 +487,8 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots)
 	signal(SIGCHLD, SIG_IGN);
 	store_pid = getpid();
 	store_sweep(LAYERS_FD, ROOTS_FD);
-	while (receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
+	while (store_sweep_while_idle(),
+	       receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds[1]);
 		own_close_fd(&fds[0]);
 		own_close_fd(&fds[1]);

@@ -8,11 +8,11 @@ need_keeper
 # within MOST: got must not be larger
 within() { [ "$guest" ] || [ "$got" -le "$1" ] || escaped "got $got, more than $1"; }
 # The limits of the host for a box, in bytes and processes: docs/tiers.md.
-outer_memory() { # MEBIBYTES
+outermemory() { # MEBIBYTES
 	case $tier in container) extra=0 ;; plain) extra=4 ;; gvisor) extra=48 ;; microvm) extra=416 ;; esac
 	echo $((($1 + extra) << 20))
 }
-outer_pids() { # NUMBER
+outerpids() { # NUMBER
 	case $tier in container) echo "$1" ;; plain) echo $(($1 + 2)) ;; gvisor) echo $(($1 * 4 + 64)) ;; microvm) echo $(($1 + 64)) ;; esac
 }
 knob() { # CONTROLLER V1-FILE V2-FILE: its value, from the host
@@ -32,11 +32,11 @@ every_process_of_a_box_is_in_its_cgroups_with_its_limits() {
 			case $dir in */atoll*/*) ;; *) escaped "$ctl: the program is in '$dir'" ;; esac
 			[ "$(cgroup_of $ctl "$init")" = "$dir" ] || escaped "$ctl: init is in '$(cgroup_of $ctl "$init")'"
 		done
-		is "$(knob memory memory.limit_in_bytes memory.max)" "$(outer_memory 64)"
-		is "$(knob pids pids.max pids.max)" "$(outer_pids 33)"
+		is "$(knob memory memory.limit_in_bytes memory.max)" "$(outermemory 64)"
+		is "$(knob pids pids.max pids.max)" "$(outerpids 33)"
 		case $(knob cpu cpu.cfs_quota_us cpu.max) in 50000*) ;; *) escaped "cpu" ;; esac
 		[ ! -f "$(cgroup_of memory "$program")/memory.memsw.limit_in_bytes" ] ||
-			is "$(knob memory memory.memsw.limit_in_bytes -)" "$(outer_memory 64)"
+			is "$(knob memory memory.memsw.limit_in_bytes -)" "$(outermemory 64)"
 		[ ! -f "$(cgroup_of memory "$program")/memory.swap.max" ] ||
 			is "$(knob memory - memory.swap.max)" 0
 		freed 8 a
@@ -62,7 +62,7 @@ memfd_shared_memory_pipes_and_sockets_count_as_memory() {
 	for what in pipes sockets; do
 		limits="--mem 32M --disk 8M --report r.json"
 		used $what 2000
-		[ "$(json r.json "d['mem_peak'] <= $(outer_memory 32)")" = True ] || escaped "$what: $(json r.json 'd["mem_peak"]')"
+		[ "$(json r.json "d['mem_peak'] <= $(outermemory 32)")" = True ] || escaped "$what: $(json r.json 'd["mem_peak"]')"
 	done
 }
 

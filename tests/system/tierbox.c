@@ -175,7 +175,10 @@ TEST(a_tier_that_is_unknown_or_not_offered_is_rejected_with_the_reason)
 	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++) {
 		struct wire_create w = wish(wire_tier_flags(i), i);
 
-		if (facts[i].rank && facts[i].state != WIRE_TIER_OFFERED)
+		if (i == WIRE_TIER_WASM)
+			CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID,
+				       "its boxes are containers"));
+		else if (facts[i].rank && facts[i].state != WIRE_TIER_OFFERED)
 			CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_DENIED,
 				       facts[i].reason));
 	}
