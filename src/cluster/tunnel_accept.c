@@ -29,7 +29,10 @@ static int tunnel_identify(struct tunnels *t, const struct http_req *r, struct c
 	if (cluster_peer(tls, out, e) < 0)
 		return -1;
 	if (t->hooks.permitted && !t->hooks.permitted(t->hooks.user, out->number))
-		return err_set(e, ERR_DENIED, "node %u was removed from the cluster", out->number);
+		return err_set(
+			e, ERR_DENIED,
+			"node %u is not a member of the cluster: it was removed, or joined a moment ago",
+			out->number);
 	return 0;
 }
 

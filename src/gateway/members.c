@@ -31,9 +31,14 @@ static int members_has(const struct gateway_members *m, uint32_t number)
 
 static int members_permits(void *user, uint32_t number)
 {
-	const struct gateway_members *m = user;
+	struct gateway_members *m = user;
 
-	return !m->has_list || members_has(m, number);
+	if (!m->has_list || members_has(m, number))
+		return 1;
+	if (!m->is_stopped &&
+	    m->incarnation) /* it may have joined at another gateway a moment ago */
+		timer_set(&m->clock, 0);
+	return 0;
 }
 
 static void members_drop_removed(struct gateway_members *m)

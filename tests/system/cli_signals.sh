@@ -102,7 +102,7 @@ ctrl_c_in_a_terminal_interrupts_the_foreground() {
 ctrl_c_twice_in_a_terminal_kills_what_ignores_it() {
 	status=0
 	out=$(/usr/bin/python3 "$here/onpty.py" wait=ready 'send=\x03' wait=caught 'send=\x03' -- \
-		"$ATOLL" run -- sh -c 'trap "echo caught" INT; echo ready; while :; do sleep 4725; done') || status=$?
+		"$ATOLL" run -- sh -c 'trap "echo caught" INT; echo ready; while :; do sleep 4725 & wait; done') || status=$?
 	is "$status" 137
 	has "$out" "killed by a second Ctrl-C"
 	soon no_process "sleep 4725"

@@ -300,6 +300,8 @@ static char child_state(const struct box *b, int n)
 	return at ? at[2] : 0;
 }
 
+/* Programs of these tests start no further ones while they wait: a shell whose child is stopped between vfork() and
+ * exec() is in state D, not T, until the child continues. */
 static void await_stopped(const struct box *b, int n, int stopped)
 {
 	for (int i = 0; (child_state(b, n) == 'T') != stopped; i++) {
@@ -313,7 +315,7 @@ static void an_expired_lease_stops_all_processes_and_the_next_one_continues_them
 	struct wire_start st = starting(1);
 
 	shell(b->conn, &st,
-	      "setsid sleep 100 & trap 'echo continued' CONT; echo up; while :; do sleep 0.05; done");
+	      "setsid sleep 100 & trap 'echo continued' CONT; echo up; while :; do wait; done");
 	expect(b->conn, WIRE_OUTPUT);
 	send_lease(b->conn, 60000, 0);
 	ask_status(b->conn);
@@ -344,7 +346,7 @@ static void a_process_that_was_stopped_before_the_lease_expired_stays_stopped(st
 	shell(b->conn, &st, "kill -STOP $$; echo resumed; sleep 100");
 	await_stopped(b, 0, 1);
 	st.head.ref = 2;
-	shell(b->conn, &st, "echo up; while :; do sleep 0.05; done");
+	shell(b->conn, &st, "sleep 100 & echo up; while :; do wait; done");
 	expect(b->conn, WIRE_OUTPUT);
 	send_lease(b->conn, 0, 0);
 	await_stopped(b, 1, 1);

@@ -564,7 +564,7 @@ TEST(the_certificate_decides_which_machine_may_connect)
 	tls = client_tls(CLUSTER_NODE, 66);
 	begin_gate();
 	make_client("0.3.0", tls);
-	CHECK(UNTIL(logged("node 66 was removed from the cluster")));
+	CHECK(UNTIL(logged("node 66 is not a member of the cluster")));
 	end_gate();
 	tls_free(tls);
 	/* The hello says 7, the certificate 8. */
