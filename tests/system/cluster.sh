@@ -8,12 +8,7 @@
 leave() {
 	gateway=$(cat "$work/gateway" 2>/dev/null)
 	[ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && soon gateway_left; }
-	if [ -e "$work/worker" ]; then
-		read -r worker worker_run <"$work/worker"
-		worker_keeper=$(ATOLL_RUN=$worker_run "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
-		kill "$worker" 2>/dev/null
-		[ -z "$worker_keeper" ] || kill "$worker_keeper" 2>/dev/null
-	fi
+	[ ! -e "$work/worker" ] || kill $(cat "$work/worker") 2>/dev/null # the daemon of a node, and its keeper
 	engines_stop
 	finish
 }
@@ -233,10 +228,13 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 	ATOLL_STATE="$PWD/worker" ATOLL_RUN="$PWD/worker-run" ATOLL_CLUSTER_NAME=worker ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$port" \
 		ATOLL_CLUSTER_DATABASE= "$ATOLL" serve >worker.out 2>worker.log &
 	worker=$!
-	echo "$worker $PWD/worker-run" >"$work/worker"
+	echo "$worker" >"$work/worker"
 	state_of() { curl -sS -H "X-API-Key: $key" "$url/v1/nodes" | jq -r '[.items[].state] | join(" ")'; }
 	is_up() { [ "$(state_of)" = up ]; }
 	soon is_up
+	keeper_pid=$(ATOLL_RUN="$PWD/worker-run" ATOLL_STATE="$PWD/worker" "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
+	[ "$keeper_pid" ] || fail "the keeper of the node was not found"
+	echo "$keeper_pid" >>"$work/worker"
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $key" -d '{"command": "echo from a node"}' "$url/v1/run")" 200 "$(cat body)"
 	is "$(jq -r .stdout body)" 'from a node'
 	atoll node rm worker
@@ -251,6 +249,7 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 	is "$(state_of)" ''
 	kill "$worker"
 	wait "$worker" || :
+	kill "$keeper_pid"
 	stop_gateway
 }
 
