@@ -56,6 +56,10 @@ static void gateway_go(struct gateway_call *x)
 		forward_begin(x, x->target.node);
 		break;
 	case TARGET_NAME:
+		if (x->target.is_keyless) { /* nodes tell names to known callers only */
+			gateway_named(x, -1);
+			break;
+		}
 		forward_hold_body(x);
 		find_begin(x, x->target.collection, x->target.object, gateway_named);
 		break;

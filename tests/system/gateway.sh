@@ -125,6 +125,8 @@ ports_of_boxes_are_reached_by_host_and_by_header() {
 	is "$(curl -s -o body -w '%{http_code}' --resolve "49983-$box.localhost:$port:127.0.0.1" "http://49983-$box.localhost:$port/health")" 204 "$(cat body)"
 	is "$(curl -s -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' "$url/health")" 204
 	is "$(curl -s -o body -w '%{http_code}' -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49983' -H "X-Access-Token: $token" -F 'file=@/etc/hostname' "$url/files?path=name&username=user")" 200 "$(cat body)"
+	# Without a key no node is asked for a name.
+	is "$(curl -s -o body -w '%{http_code}' --resolve "3000-any-name.localhost:$port:127.0.0.1" "http://3000-any-name.localhost:$port/")" 502 "$(cat body)"
 	ask GET /sandboxes
 	has "$(cat body)" "$box"
 	ask GET /v2/sandboxes
@@ -190,7 +192,7 @@ a_client_cannot_name_an_identity() {
 	blue=$("$ATOLL" key new blue --team blue --state "$work/gate/state" --quiet)
 	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $blue" "$url/v1/boxes/$box")" 404 "$(cat body)"
 	ask DELETE "/v1/boxes/$box"
-	# No process of a node, and no file of it, has a key of a client.
+	# No file of a node has a key of a client.
 	grep -rqa "$key" "$work/one/state" "$work/two/state" && fail "a key is stored on a node"
 	return 0
 }
