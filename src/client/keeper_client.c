@@ -248,3 +248,54 @@ struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t t
 	snprintf(ask.id, sizeof(ask.id), "%s", id);
 	return keeper_client_request(o, &ask, sizeof(ask), want, done, ctx);
 }
+
+/* ---- checkpoints ---- */
+
+struct keeper_call *keeper_client_checkpoint(struct keeper_client *o,
+					     const struct wire_checkpoint *ask, keeper_done *done,
+					     void *ctx)
+{
+	struct wire_checkpoint w = *ask;
+
+	w.head.type = WIRE_CHECKPOINT;
+	return keeper_client_request(o, &w, sizeof(w), WIRE_CHECKPOINTED, done, ctx);
+}
+
+struct keeper_call *keeper_client_checkpoint_merge(struct keeper_client *o,
+						   const struct wire_checkpoint_merge *ask,
+						   keeper_done *done, void *ctx)
+{
+	struct wire_checkpoint_merge w = *ask;
+
+	w.head.type = WIRE_CHECKPOINT_MERGE;
+	return keeper_client_request(o, &w, sizeof(w), WIRE_CHECKPOINTED, done, ctx);
+}
+
+struct keeper_call *keeper_client_checkpoint_open(struct keeper_client *o, const char *id,
+						  enum wire_checkpoint_what what, keeper_done *done,
+						  void *ctx)
+{
+	struct wire_checkpoint_file w = { .head = sock_head(WIRE_CHECKPOINT_OPEN, 0),
+					  .what = what };
+
+	snprintf(w.id, sizeof(w.id), "%s", id);
+	return keeper_client_request(o, &w, sizeof(w), WIRE_DONE, done, ctx);
+}
+
+struct keeper_call *keeper_client_checkpoint_sync(struct keeper_client *o, const char *id,
+						  keeper_done *done, void *ctx)
+{
+	return keeper_client_request_box(o, WIRE_CHECKPOINT_SYNC, 0, id, WIRE_DONE, done, ctx);
+}
+
+struct keeper_call *keeper_client_checkpoint_drop(struct keeper_client *o, const char *id,
+						  uint16_t flags, keeper_done *done, void *ctx)
+{
+	return keeper_client_request_box(o, WIRE_CHECKPOINT_DROP, flags, id, WIRE_DONE, done, ctx);
+}
+
+struct keeper_call *keeper_client_checkpoint_list(struct keeper_client *o, const char *after,
+						  keeper_done *done, void *ctx)
+{
+	return keeper_client_request_box(o, WIRE_CHECKPOINT_LIST, 0, after, WIRE_LISTED, done, ctx);
+}

@@ -49,3 +49,26 @@ void keeper_client_cancel(struct keeper_client *o, struct keeper_call *a);
 struct keeper_call *keeper_client_request_box(struct keeper_client *o, uint8_t type, uint16_t flags,
 					      const char *id, uint8_t want, keeper_done *done,
 					      void *ctx);
+
+/* ---- checkpoints (docs/checkpoints.md); all of them may be repeated ---- */
+
+/* ask: the box, ids and limits; its head is filled in here. Answer: CHECKPOINTED. */
+struct keeper_call *keeper_client_checkpoint(struct keeper_client *o,
+					     const struct wire_checkpoint *ask, keeper_done *done,
+					     void *ctx);
+struct keeper_call *keeper_client_checkpoint_merge(struct keeper_client *o,
+						   const struct wire_checkpoint_merge *ask,
+						   keeper_done *done, void *ctx);
+/* Answer: DONE with a descriptor of the file, read-only. layer/index.h reads an index. */
+struct keeper_call *keeper_client_checkpoint_open(struct keeper_client *o, const char *id,
+						  enum wire_checkpoint_what what, keeper_done *done,
+						  void *ctx);
+/* Answer: DONE when its files survive a power failure. */
+struct keeper_call *keeper_client_checkpoint_sync(struct keeper_client *o, const char *id,
+						  keeper_done *done, void *ctx);
+/* flags: WIRE_DROP_*, or 0 for all files. Answer: DONE, also if there are none. */
+struct keeper_call *keeper_client_checkpoint_drop(struct keeper_client *o, const char *id,
+						  uint16_t flags, keeper_done *done, void *ctx);
+/* Answer: LISTED with a struct wire_checkpoint_item each, sorted by id; empty: no more. */
+struct keeper_call *keeper_client_checkpoint_list(struct keeper_client *o, const char *after,
+						  keeper_done *done, void *ctx);

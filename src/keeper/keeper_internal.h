@@ -7,6 +7,7 @@
  *   volume.c        named disks that exist longer than boxes
  *   layer.c         read-only layers, named by their content
  *   root_request.c  roots: lists of layers
+ *   checkpoint.c    checkpoints: the files of a running box, captured; boxes that start from them
  *   pool.c          boxes created in advance
  *   root_pool.c     boxes of roots, created in advance
  *   warm_pool.c     interpreters loaded in advance
@@ -170,6 +171,11 @@ void layer_list_request(struct keeper *k, struct client *c, const struct frame *
 void root_request(struct keeper *k, struct client *c, const struct frame *f);
 /* Checks that a box may have the requested root. */
 must_check int root_check(const struct keeper *k, const struct wire_create *w, struct err *e);
+
+/* checkpoint.c */
+void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f);
+/* Checks that a box may have the requested chain of checkpoints. */
+must_check int checkpoint_check(const struct keeper *k, const struct wire_create *w, struct err *e);
 
 /* limit_job.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);

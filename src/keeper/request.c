@@ -305,7 +305,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 		return;
 	if (admitted < 0 || limits_sane(k, &limits, tier, &e) < 0 || volume_check(k, w, &e) < 0 ||
 	    layer_check(k, w, &e) < 0 || root_check(k, w, &e) < 0 ||
-	    came_along(c, w, &along, &e) < 0) {
+	    checkpoint_check(k, w, &e) < 0 || came_along(c, w, &along, &e) < 0) {
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
@@ -317,7 +317,7 @@ static void on_create(struct keeper *k, struct client *c, const struct frame *f)
 	if (tier)
 		b = tier_pool_take(k, w, &limits);
 	else if (f->flags & (WIRE_CREATE_COLD | WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE) ||
-		 w->without || w->zygote_without || w->nmounts || w->nlayers)
+		 w->without || w->zygote_without || w->nmounts || w->nlayers || w->nchain)
 		b = NULL;
 	else if (w->root[0] && !pool_class)
 		b = root_pool_take(k, w, &limits);
@@ -576,6 +576,12 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_CAPTURE] = capture_request,
 		[WIRE_TIERS] = tier_request,
 		[WIRE_NODE_NUMBER] = node_number_request,
+		[WIRE_CHECKPOINT] = checkpoint_request,
+		[WIRE_CHECKPOINT_OPEN] = checkpoint_request,
+		[WIRE_CHECKPOINT_SYNC] = checkpoint_request,
+		[WIRE_CHECKPOINT_DROP] = checkpoint_request,
+		[WIRE_CHECKPOINT_MERGE] = checkpoint_request,
+		[WIRE_CHECKPOINT_LIST] = checkpoint_request,
 	};
 
 	if (f->type == WIRE_LAYER_UNPACK || f->type == WIRE_LAYER_EXPORT) {

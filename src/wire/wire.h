@@ -19,6 +19,7 @@
 #define WIRE_LAYERS 4       /* read-only layers that one box may have */
 #define WIRE_LAYER_ID 72    /* 64 hexadecimal digits with their NUL, padded */
 #define WIRE_ROOT_LAYERS 64 /* layers that one root may have */
+#define WIRE_CHAIN 16       /* checkpoint layers that one box may have */
 
 struct frame {
 	uint8_t version; /* WIRE_VERSION */
@@ -158,6 +159,15 @@ enum wire_type {
 	WIRE_CLUSTER_DIAL, /* flags: position in cluster.gateways. From a server: request; to it, + fd: connected; without fd, tail: why not */
 	/* engines of a cluster: a gateway's server <-> supervisor <-> cluster process */
 	WIRE_CLUSTER_ENGINES = 132, /* from a server: request; from the supervisor, to both, + fd: a stream of JSON */
+	/* checkpoints: client -> keeper; ids of checkpoints are chosen by the client (base/id.h) */
+	WIRE_CHECKPOINT = 136,   /* struct wire_checkpoint -> CHECKPOINTED: captures the files of a running box */
+	WIRE_CHECKPOINT_OPEN,    /* struct wire_checkpoint_file -> DONE + fd, read-only: the layer or the index */
+	WIRE_CHECKPOINT_SYNC,    /* struct wire_id -> DONE when its files survive a power failure */
+	WIRE_CHECKPOINT_DROP,    /* struct wire_id, flags: WIRE_DROP_* -> DONE, also if there are no such files */
+	WIRE_CHECKPOINT_MERGE,   /* struct wire_checkpoint_merge -> CHECKPOINTED: one layer that replaces several */
+	WIRE_CHECKPOINT_LIST,    /* struct wire_id (list after this id; empty: from the start) -> LISTED: struct wire_checkpoint_item each */
+	/* keeper -> client */
+	WIRE_CHECKPOINTED = 144, /* struct wire_checkpointed */
 };
 /* clang-format on */
 
@@ -262,7 +272,71 @@ struct wire_create {
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the first on top */
 	char root[WIRE_LAYER_ID]; /* its root file system; empty: base. The layers lie above it */
+	uint32_t nchain;
+	uint32_t pad;
+	char chain[WIRE_CHAIN][WIRE_ID]; /* checkpoints whose layers lie above root and layers, the first on top */
 	/* clang-format on */
+};
+
+enum {                                 /* flags of CHECKPOINT */
+       WIRE_CHECKPOINT_TRACK = 1 << 0, /* record changes from now on, so that the next checkpoint
+					* needs no walk; preferred, not required */
+};
+
+/* Captures what differs from the checkpoint `base` of the same box, or all of its writable layer.
+ * Programs are stopped for a moment and continue. Repeatable: an id that this box has answers with
+ * the figures of the first request. */
+struct wire_checkpoint {
+	struct frame head;
+	char box[WIRE_ID];
+	char id[WIRE_ID];   /* of the new checkpoint */
+	char base[WIRE_ID]; /* an earlier one of this box, whose index exists; empty: none */
+	uint64_t bytes_most, files_most; /* of the layer; more is an ERROR with ERR_LIMIT */
+};
+
+struct wire_checkpointed {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t bytes;         /* of the file of the layer; 0: none was written */
+	uint64_t index_bytes;   /* of the file of the index; MERGE: 0 */
+	uint64_t content_bytes; /* of the files in the layer */
+	uint64_t files;         /* entries in the layer, without those for `deleted` ... */
+	uint64_t deleted;       /* ... and without folders that only lead to others: whiteouts */
+	uint64_t entries;       /* in the index */
+	uint64_t frozen_us, took_us; /* programs were stopped; the whole capture */
+	uint32_t same;    /* 1: nothing differs from `base`: the index was written, no layer */
+	uint32_t passes;  /* 2: a part was copied before the programs were stopped */
+	uint32_t tracked; /* 1: changes were known from WIRE_CHECKPOINT_TRACK, no walk was needed */
+	uint32_t pad;
+};
+
+enum wire_checkpoint_what { WIRE_CHECKPOINT_INDEX, WIRE_CHECKPOINT_LAYER };
+
+struct wire_checkpoint_file {
+	struct frame head;
+	char id[WIRE_ID];
+	uint32_t what; /* enum wire_checkpoint_what */
+	uint32_t pad;
+};
+
+enum {                           /* flags of CHECKPOINT_DROP; none: all files of the checkpoint */
+       WIRE_DROP_LAYER = 1 << 0, /* boxes that have it mounted keep it */
+       WIRE_DROP_INDEX = 1 << 1,
+};
+
+struct wire_checkpoint_merge {
+	struct frame head;
+	char id[WIRE_ID]; /* of the new layer; it has no index */
+	uint32_t n;       /* 2 or more */
+	uint32_t pad;
+	char from[WIRE_CHAIN][WIRE_ID]; /* neighbours in a chain, the first on top; they stay */
+	uint64_t bytes_most, files_most;
+};
+
+struct wire_checkpoint_item { /* of LISTED */
+	char id[WIRE_ID];
+	uint64_t layer_bytes, index_bytes; /* of its files; 0: it has none */
+	uint64_t modified_s;               /* CLOCK_REALTIME, of the newer file */
 };
 
 /* Flags of LAYER_MAKE. UPPER: the writable layer of the box, with its owners, as an image layer;
@@ -418,12 +492,14 @@ struct wire_counters { /* counters of the kernel, read from outside the box; ~0:
 };
 enum { WIRE_ENDED_BY_DEADLINE = 2 }; /* in by_operator: the keeper, see WIRE_DEADLINE */
 
-enum {                             /* flags of INFO_REPLY: what this keeper knows */
-       WIRE_INFO_CAPTURE = 1 << 0, /* CAPTURE */
-       WIRE_INFO_ROOTS = 1 << 1,   /* CREATE with a root, and the requests for roots */
-       WIRE_INFO_TIERS = 1 << 2,   /* CREATE with a tier, and TIERS */
-       WIRE_INFO_NODES = 1 << 3,   /* NODE_NUMBER */
-       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS | WIRE_INFO_TIERS | WIRE_INFO_NODES,
+enum {                                 /* flags of INFO_REPLY: what this keeper knows */
+       WIRE_INFO_CAPTURE = 1 << 0,     /* CAPTURE */
+       WIRE_INFO_ROOTS = 1 << 1,       /* CREATE with a root, and the requests for roots */
+       WIRE_INFO_TIERS = 1 << 2,       /* CREATE with a tier, and TIERS */
+       WIRE_INFO_NODES = 1 << 3,       /* NODE_NUMBER */
+       WIRE_INFO_CHECKPOINTS = 1 << 4, /* CREATE with a chain, and the requests for checkpoints */
+       WIRE_INFO_ALL = WIRE_INFO_CAPTURE | WIRE_INFO_ROOTS | WIRE_INFO_TIERS | WIRE_INFO_NODES |
+		       WIRE_INFO_CHECKPOINTS,
 };
 
 struct wire_info {
