@@ -24,6 +24,7 @@ enum {
 	TUNNEL_WAIT_MS = 2000,     /* and how long */
 	TUNNEL_HEARTBEAT_MS = 500, /* nodes send one that often */
 	TUNNEL_SILENCE_MS = 2500,  /* without heartbeat: the node is unreachable */
+	TUNNEL_UNACKED_MS = 1500,  /* TCP_USER_TIMEOUT of control connections, on both sides */
 	TUNNEL_SETTLE_MS =
 		3000,          /* after the start of a gateway: callers wait for nodes that are not
 				    * connected yet, too */
@@ -62,7 +63,8 @@ struct tunnel_hooks { /* each may be NULL */
 	/* The control connection has ended (rule 4 decides when that is stored). */
 	void (*down)(void *user, struct tunnel_node *n, const char *why);
 	/* A batch of rows, an array; last: the revision to acknowledge with tunnels_rows_kept().
-	 * -1: the rows are invalid; the connection is closed. NULL: rows are an error. */
+	 * -1: the rows are invalid; the connection is closed. NULL: rows are an error. Also set by
+	 * tunnels_set_rows(). */
 	int (*rows)(void *user, struct tunnel_node *n, const struct json_t *rows, uint64_t last,
 		    struct err *e);
 	/* 0: the node was removed, its tunnels are refused. NULL: always 1. */
@@ -72,8 +74,12 @@ struct tunnel_hooks { /* each may be NULL */
 /* version: of this program; number: of this gateway. hooks are copied. */
 struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version,
 			    const struct tunnel_hooks *hooks);
-/* Replaces the hooks; before the first connection. */
+/* Replaces the hooks, except `rows` after tunnels_set_rows(); before the first connection. */
 void tunnels_set_hooks(struct tunnels *t, const struct tunnel_hooks *hooks);
+/* Only the hook `rows`, with a user of its own. */
+void tunnels_set_rows(struct tunnels *t, void *user,
+		      int (*rows)(void *user, struct tunnel_node *n, const struct json_t *rows,
+				  uint64_t last, struct err *e));
 void tunnels_free(struct tunnels *t);
 /* A connection of a node after its 101: control, or one for requests. Takes the connection. -1: it is
  * refused and closed. */

@@ -3,8 +3,11 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* ---- sending ---- */
 
@@ -160,7 +163,8 @@ static int tunnel_got_rows(struct tunnel_peer *p, const struct control_message *
 	if (++p->rows_ahead > TUNNEL_ROWS_AHEAD)
 		return err_set(e, ERR_LIMIT, "more than %d messages with rows before an answer",
 			       TUNNEL_ROWS_AHEAD);
-	return h->rows(h->user, &p->node, m->body, m->seq, e);
+	return h->rows(p->tunnels->rows_user ? p->tunnels->rows_user : h->user, &p->node, m->body,
+		       m->seq, e);
 }
 
 static int tunnel_handle(struct tunnel_peer *p, struct control_message *m, struct err *e)
@@ -206,6 +210,8 @@ static const struct upstream_events tunnel_events = {
 
 void tunnel_open_control(struct tunnel_peer *p, const char *peer, struct upstream_link take_link)
 {
+	unsigned unacked_ms = TUNNEL_UNACKED_MS;
+
 	if (p->open) {
 		log_warn("tunnel of a node replaced", LOG_U("node", p->node.number),
 			 LOG_S("peer", p->node.peer), LOG_S("by", peer));
@@ -213,6 +219,9 @@ void tunnel_open_control(struct tunnel_peer *p, const char *peer, struct upstrea
 	}
 	snprintf(p->node.peer, sizeof(p->node.peer), "%s", peer);
 	p->node.reconnects += p->node.heartbeats > 0;
+	/* Rule 4 counts from the last acknowledgement: a node whose machine is gone must not keep this open. */
+	(void)setsockopt(take_link.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms,
+			 sizeof(unacked_ms));
 	p->last_seq = 0;
 	p->expected = 0;
 	p->open = 1;

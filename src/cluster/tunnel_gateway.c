@@ -294,7 +294,19 @@ struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version
 
 void tunnels_set_hooks(struct tunnels *t, const struct tunnel_hooks *hooks)
 {
+	__typeof__(hooks->rows) rows = t->hooks.rows;
+
 	t->hooks = *hooks;
+	if (t->rows_user)
+		t->hooks.rows = rows;
+}
+
+void tunnels_set_rows(struct tunnels *t, void *user,
+		      int (*rows)(void *user, struct tunnel_node *n, const struct json_t *rows,
+				  uint64_t last, struct err *e))
+{
+	t->hooks.rows = rows;
+	t->rows_user = user;
 }
 
 void tunnels_free(struct tunnels *t)

@@ -51,6 +51,7 @@ struct tunnels {
 	uint32_t number;
 	char version[CONTROL_VERSION];
 	struct tunnel_hooks hooks;
+	void *rows_user;
 	struct tunnel_peer **peers; /* by number, ascending */
 	unsigned count, room;
 	struct timer tick, serve;

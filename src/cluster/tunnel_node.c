@@ -279,7 +279,7 @@ struct tunnel_client_figures tunnel_client_figures(const struct tunnel_client *c
 
 	f.gateways = c->ngateways;
 	for (unsigned i = 0; i < c->ngateways; i++) {
-		f.connected += c->gateways[i].greeted;
+		f.connected += c->gateways[i].open;
 		f.links += c->gateways[i].nlinks;
 		for (const struct client_link *l = c->gateways[i].links; l; l = l->next)
 			f.busy += l->busy != 0;

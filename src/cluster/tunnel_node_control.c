@@ -174,10 +174,11 @@ void tunnel_client_open_control(struct client_gateway *g, const struct upstream_
 				uint32_t number)
 {
 	struct tunnel_client *c = g->client;
-	unsigned unacked_ms = CLIENT_UNACKED_MS;
+	unsigned unacked_ms = TUNNEL_UNACKED_MS;
 	auto_buf struct buf line = { 0 };
 
-	/* Heartbeats are sent all the time, so this notices a machine that vanished. */
+	/* Heartbeats are sent all the time, so this notices a machine that vanished, and a connection on which
+	 * only packets to this node are dropped: the gateway would count its heartbeats without end. */
 	(void)setsockopt(take_link->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms,
 			 sizeof(unacked_ms));
 	g->number = number;

@@ -10,9 +10,6 @@ enum {
 	CLIENT_HEALTHY_MS = 2000, /* a control connection that lasted so long is opened again ... */
 	CLIENT_RETURN_MS = 10,    /* ... after this time */
 	CLIENT_SENT = 32,         /* heartbeats whose time of sending is remembered */
-	CLIENT_UNACKED_MS =
-		5000, /* a gateway machine whose kernel confirms no byte for this long is
-				   * gone */
 };
 
 struct client_gateway;

@@ -2,6 +2,8 @@
 #pragma once
 #include <stdint.h>
 
+enum { VIEW_NAME = 64 };
+
 struct view_gateway {
 	int number;
 	int64_t renewals;    /* changes with each renewal */
@@ -16,6 +18,7 @@ struct view_node {
 	int64_t epoch;
 	int64_t forgotten; /* names that were claimed with this epoch or an older one are free */
 	int lost;
+	char name[VIEW_NAME]; /* of the machine; cut */
 };
 
 struct view { /* borrowed */

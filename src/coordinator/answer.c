@@ -1,6 +1,7 @@
 /* answer.c - see answer.h. */
 #include "coordinator/answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,9 +93,12 @@ void answer_add_tunnel(struct answer *a, int node, int gateway, int64_t serial)
 	ANSWER_ADD(a->answer.tunnels, a->answer.ntunnels, { node, gateway, serial });
 }
 
-void answer_add_node(struct answer *a, int number, int64_t epoch, int64_t forgotten, int lost)
+void answer_add_node(struct answer *a, int number, int64_t epoch, int64_t forgotten, int lost,
+		     const char *name)
 {
-	ANSWER_ADD(a->answer.nodes, a->answer.nnodes, { number, epoch, forgotten, lost });
+	ANSWER_ADD(a->answer.nodes, a->answer.nnodes,
+		   { .number = number, .epoch = epoch, .forgotten = forgotten, .lost = lost });
+	snprintf(a->answer.nodes[a->answer.nnodes - 1].name, VIEW_NAME, "%s", name);
 }
 
 void answer_add_name(struct answer *a, const struct coordinator_name *n)

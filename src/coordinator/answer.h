@@ -22,7 +22,8 @@ void answer_give(struct answer *a, const struct err *e);
 const char *answer_text(struct answer *a, const char *text); /* a copy; NULL stays NULL */
 void answer_add_gateway(struct answer *a, int number, int64_t renewals, int64_t incarnation);
 void answer_add_tunnel(struct answer *a, int node, int gateway, int64_t serial);
-void answer_add_node(struct answer *a, int number, int64_t epoch, int64_t forgotten, int lost);
+void answer_add_node(struct answer *a, int number, int64_t epoch, int64_t forgotten, int lost,
+		     const char *name);
 void answer_add_name(struct answer *a, const struct coordinator_name *n);
 void answer_add_superseded(struct answer *a, const char *box, int64_t epoch);
 int answer_has_claim(const struct answer *a); /* names[0] is what the request claims */

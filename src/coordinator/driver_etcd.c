@@ -240,6 +240,7 @@ static void etcd_choose_keys(struct etcd_ask *x)
 	case COORDINATOR_SET_TUNNEL:
 		ETCD_NODE(etcd_want(x), q->node);
 		ETCD_SERIAL(etcd_want(x), q->node, q->gateway);
+		ETCD_GATEWAY(etcd_want(x), q->node);
 		break;
 	case COORDINATOR_DECLARE_LOST:
 	case COORDINATOR_FORGET_NODE:
@@ -289,8 +290,12 @@ static enum etcd_next etcd_set_tunnel(struct etcd_ask *x, struct etcd_txn *t)
 	const struct coordinator_request *q = &x->answer.q;
 	struct etcd_node node = etcd_parse_node(etcd_found(x, 0));
 	const struct etcd_kv *serial = etcd_found(x, 1);
-	char key[ETCD_KEY];
+	char key[ETCD_KEY], name[32];
 
+	if (!node.exists && etcd_found(x, 2)) { /* a gateway that runs boxes, too */
+		snprintf(name, sizeof(name), "gateway-%d", q->node);
+		node = (struct etcd_node){ 1, 1, 0, 1, name };
+	}
 	if (!node.exists) {
 		err_set(&x->e, ERR_NOT_FOUND, "there is no node %d", q->node);
 		return ETCD_REFUSE;
@@ -606,7 +611,7 @@ static int etcd_read_view(struct answer *a, const struct etcd_answer *got)
 
 		if (n.exists)
 			answer_add_node(a, etcd_key_number(l.v[i].key), n.epoch, n.forgotten,
-					n.lost);
+					n.lost, n.name);
 	}
 	etcd_list_fini(&l);
 	return 0;

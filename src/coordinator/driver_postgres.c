@@ -29,11 +29,11 @@ struct postgres_ask {
 /* ---- statements ---- */
 
 #define POSTGRES_VIEW                                                                              \
-	"select 'g', number, renewals, incarnation, 0::bigint from atoll.gateways "                \
+	"select 'g', number, renewals, incarnation, 0::bigint, '' from atoll.gateways "            \
 	"where removed is null "                                                                   \
-	"union all select 't', node, gateway, serial, 0 from atoll.tunnels where up "              \
-	"union all select 'n', number, epoch, forgotten, (state = 'lost')::int from atoll.nodes "  \
-	"where state <> 'removed'"
+	"union all select 't', node, gateway, serial, 0, '' from atoll.tunnels where up "          \
+	"union all select 'n', number, epoch, forgotten, (state = 'lost')::int, "                  \
+	"name from atoll.nodes where state <> 'removed'"
 
 /* $1 to $4: the key. A name is held while its owner's epoch is newer than what was forgotten of that node. */
 #define POSTGRES_THIS_NAME "n.team = $1 and n.kind = $2 and n.name = $3 and n.template = $4"
@@ -90,6 +90,10 @@ static const struct postgres_row postgres_ops[COORDINATOR_OPS][POSTGRES_STATEMEN
 		{ POSTGRES_VIEW, { 0 } },
 	},
 	[COORDINATOR_SET_TUNNEL] = {
+		/* a gateway that runs boxes, too */
+		{ "insert into atoll.nodes (number, name, fingerprint) select number, name, fingerprint "
+		  "from atoll.gateways where number = $1 and removed is null on conflict do nothing",
+		  { P_NODE } },
 		{ "select epoch from atoll.nodes where number = $1 and state <> 'removed' for update",
 		  { P_NODE } },
 		{ "insert into atoll.tunnels as t (node, gateway, up, serial) "
@@ -291,7 +295,8 @@ static void postgres_read_view(struct answer *a, const struct pg_result *r)
 			answer_add_tunnel(a, number, (int)x, y);
 			break;
 		default:
-			answer_add_node(a, number, x, y, postgres_int(r, i, 4) != 0);
+			answer_add_node(a, number, x, y, postgres_int(r, i, 4) != 0,
+					postgres_text(r, i, 5));
 		}
 	}
 }
@@ -332,14 +337,15 @@ static int postgres_read_answer(struct answer *a, const struct postgres_answer *
 		postgres_read_view(a, last);
 		return 0;
 	case COORDINATOR_SET_TUNNEL:
+		first = got->results[1];
 		if (!postgres_rows(first))
 			return err_set(e, ERR_NOT_FOUND, "there is no node %d", a->q.node);
-		if (!postgres_rows(got->results[1]))
+		if (!postgres_rows(got->results[2]))
 			return err_set(e, ERR_CONFLICT,
 				       "a later request about this tunnel was carried out before");
 		out->done = 1;
 		out->epoch = postgres_int(first, 0, 0);
-		postgres_read_names(a, got->results[3]);
+		postgres_read_names(a, got->results[4]);
 		for (unsigned i = 0; i < postgres_rows(last); i++)
 			answer_add_superseded(a, postgres_text(last, i, 0),
 					      postgres_int(last, i, 1));

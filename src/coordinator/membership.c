@@ -388,7 +388,10 @@ void membership_list(struct membership *m, membership_done *done, void *user)
 	static const struct postgres_statement all = {
 		.sql = "select 'gateway', number, name, 'member', '' from atoll.gateways "
 		       "where removed is null "
-		       "union all select 'node', number, name, state, coalesce((select string_agg("
+		       "union all select 'node', number, name, case when state = 'up' and not exists "
+		       "(select 1 from atoll.tunnels t where t.node = n.number and t.up) "
+		       "then 'unreachable' when state = 'lost' and forgotten > 0 and "
+		       "forgotten >= epoch - 1 then 'gone' else state end, coalesce((select string_agg("
 		       "t.gateway::text, ',' order by t.gateway) from atoll.tunnels t "
 		       "where t.node = n.number and t.up), '') from atoll.nodes n "
 		       "where state <> 'removed' order by 2"

@@ -196,10 +196,10 @@ json_t *message_of_answer(const struct coordinator_answer *a)
 	json_object_set_new(m, "tunnels", list);
 	list = json_array();
 	for (unsigned i = 0; i < a->nnodes; i++)
-		json_array_append_new(list, json_pack("[i, I, I, b]", a->nodes[i].number,
+		json_array_append_new(list, json_pack("[i, I, I, b, s]", a->nodes[i].number,
 						      (json_int_t)a->nodes[i].epoch,
 						      (json_int_t)a->nodes[i].forgotten,
-						      a->nodes[i].lost));
+						      a->nodes[i].lost, a->nodes[i].name));
 	json_object_set_new(m, "nodes", list);
 	list = json_array();
 	for (unsigned i = 0; i < a->nnames; i++) {
@@ -240,9 +240,11 @@ static int message_read_view(const json_t *m, struct answer *out, struct err *e)
 	}
 	json_array_foreach(json_object_get(m, "nodes"), i, row)
 	{
-		if (json_unpack(row, "[i, I, I, b !]", &number, &x, &y, &other) < 0)
+		const char *name;
+
+		if (json_unpack(row, "[i, I, I, b, s !]", &number, &x, &y, &other, &name) < 0)
 			return message_wrong(e, "nodes");
-		answer_add_node(out, number, x, y, other);
+		answer_add_node(out, number, x, y, other, name);
 	}
 	return 0;
 }

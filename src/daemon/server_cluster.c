@@ -9,7 +9,7 @@
 #include "daemon/node_figures.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
-#include "gateway/members.h"
+#include "gateway/leases.h"
 #include "gateway/nodes.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
@@ -34,7 +34,7 @@ struct server_cluster {
 	struct tunnels *tunnels;
 	struct gateway *gateway;
 	struct coordinator *coordinator;
-	struct gateway_members *members;
+	struct gateway_leases *leases;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	/* node */
@@ -141,6 +141,12 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 {
 	enum place_policy policy =
 		(enum place_policy)config_number(x->start->config, CONFIG_CLUSTER_PLACEMENT);
+	const struct gateway_leases_conf leases = {
+		.number = x->self.number,
+		.address = config_text(x->start->config, CONFIG_CLUSTER_LISTEN),
+		.version = ATOLL_VERSION,
+		.forget_ms = (uint64_t)config_number(x->start->config, CONFIG_CLUSTER_FORGET_AFTER),
+	};
 
 	x->tunnels = tunnels_new(x->api->loop, x->self.number, ATOLL_VERSION, NULL);
 	http_server_init(&x->http, x->api->loop);
@@ -151,10 +157,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	    coordinator_process_new(&x->coordinator, x->engines, e) < 0)
 		return -1;
 	if (x->server_tls)
-		x->members = gateway_members_new(
-			x->api->loop, x->coordinator, x->tunnels, x->self.number,
-			config_text(x->start->config, CONFIG_CLUSTER_LISTEN), ATOLL_VERSION);
-	return gateway_new(&x->gateway, x->api, x->tunnels, policy, e);
+		x->leases = gateway_leases_new(x->api->loop, x->coordinator, x->tunnels, &leases);
+	return gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e);
 }
 
 /* ---- a node ---- */
@@ -252,12 +256,23 @@ static void cluster_start_node(struct server_cluster *x)
 
 /* ---- figures ---- */
 
+static void cluster_put_leases(struct metrics *m, const struct gateway_leases *l)
+{
+	unsigned states[NODE_STATES] = { 0 };
+
+	for (const struct node_status *s = gateway_leases_next(l, NULL); s;
+	     s = gateway_leases_next(l, s))
+		states[s->state]++;
+	for (enum node_state s = 0; s < NODE_STATES; s++)
+		metrics_put(m, METRIC_CLUSTER_NODES, states[s], node_state_name(s), NULL);
+	metrics_put(m, METRIC_CLUSTER_LEASE, gateway_leases_is_valid(l), NULL, NULL);
+	metrics_put(m, METRIC_CLUSTER_LOST, (double)gateway_leases_lost(l), NULL, NULL);
+}
+
 static void cluster_put_gateway(struct metrics *m, struct tunnels *t)
 {
 	struct tunnels_figures f = tunnels_figures(t);
 
-	metrics_put(m, METRIC_CLUSTER_NODES, f.up, "up", NULL);
-	metrics_put(m, METRIC_CLUSTER_NODES, f.nodes - f.up, "unreachable", NULL);
 	metrics_put(m, METRIC_CLUSTER_LINKS, f.idle, "idle", NULL);
 	metrics_put(m, METRIC_CLUSTER_LINKS, f.busy, "busy", NULL);
 	metrics_put(m, METRIC_CLUSTER_WAITING, f.waiting, NULL, NULL);
@@ -286,6 +301,8 @@ static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
 {
 	struct server_cluster *x = loop_owner(s, struct server_cluster, source);
 
+	if (x->leases)
+		cluster_put_leases(m, x->leases);
 	if (x->tunnels)
 		cluster_put_gateway(m, x->tunnels);
 	if (x->client)
@@ -331,7 +348,7 @@ void server_cluster_stop(struct server_cluster *x)
 	x->stopped = 1;
 	if (x->listening)
 		http_drain(&x->http);
-	gateway_members_stop(x->members);
+	gateway_leases_stop(x->leases);
 	if (x->tunnels)
 		tunnels_leave(x->tunnels);
 	tunnel_client_stop(x->client);
@@ -346,7 +363,7 @@ void server_cluster_free(struct server_cluster *x)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
 	coordinator_free(x->coordinator);
-	gateway_members_free(x->members);
+	gateway_leases_free(x->leases);
 	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);

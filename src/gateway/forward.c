@@ -3,7 +3,6 @@
  * A node gets the identity of the caller, never a key: it runs code that no person has reviewed. A request
  * without an answer byte is repeated once on another connection, if repeating it is harmless. */
 #include "base/log.h"
-#include "e2b/e2b.h"
 #include "gateway/gateway_call.h"
 #include "http/client.h"
 
@@ -43,17 +42,6 @@ static const char *forward_sends(void *user, const struct http_header *h)
 }
 
 /* ---- failures ---- */
-
-void forward_fail_unreachable(struct gateway_call *x, const char *why)
-{
-	x->gateway->figures.unreachable++;
-	http_set(x->call->req, "Retry-After", "1");
-	if (x->target.is_keyless)
-		e2b_no_box(x->call, 503, x->target.object, 0, why);
-	else
-		call_error(x->call, 503, "unreachable", "the node of this box is not reachable",
-			   why, "try again; atoll node ls shows the state of all nodes");
-}
 
 static int forward_may_repeat(const struct gateway_call *x)
 {

@@ -3,6 +3,7 @@
 #include "api/quota.h"
 #include "e2b/e2b.h"
 #include "gateway/gateway_call.h"
+#include "gateway/node_events.h"
 #include "gateway/socket.h"
 
 #include <stdio.h>
@@ -188,8 +189,8 @@ static void gateway_tick(struct timer *t)
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 }
 
-int gateway_new(struct gateway **out, struct api *a, struct tunnels *t, enum place_policy policy,
-		struct err *e)
+int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
+		struct gateway_leases *leases, enum place_policy policy, struct err *e)
 {
 	struct gateway *g = calloc(1, sizeof(*g));
 	uint64_t seed;
@@ -202,10 +203,15 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t, enum pla
 	}
 	g->api = a;
 	g->tunnels = t;
+	g->leases = leases;
 	g->started_ms = loop_now_ms();
 	timer_init(&g->tick, a->loop, gateway_tick);
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 	a->gateway = *out = g;
+	if (leases)
+		gateway_leases_set_hooks(
+			leases,
+			&(struct gateway_lease_hooks){ .user = g, .changed = node_events_changed });
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #pragma once
 #include "api/api.h"
 #include "cluster/place.h"
-#include "cluster/tunnel.h"
+#include "gateway/leases.h"
 
 struct gateway_figures {
 	uint64_t forwarded, repeated, created, refused, unreachable, lists, lists_incomplete;
@@ -18,15 +18,16 @@ struct gateway_figures {
 struct gateway {
 	struct api *api;
 	struct tunnels *tunnels;
+	struct gateway_leases *leases; /* NULL: this machine has not joined */
 	struct place *place;
 	struct timer tick;
 	uint64_t started_ms;
 	struct gateway_figures figures;
 };
 
-/* Sets api->gateway. The tunnels live longer. */
+/* Sets api->gateway. Tunnels and leases live longer. */
 must_check int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
-			   enum place_policy policy, struct err *e);
+			   struct gateway_leases *leases, enum place_policy policy, struct err *e);
 void gateway_free(struct gateway *g); /* allowed on NULL; after the last request */
 
 extern const struct api_surface

@@ -47,7 +47,9 @@ struct gateway_call {
 void forward_hold_body(struct gateway_call *x);
 void forward_begin(struct gateway_call *x, unsigned node);
 void forward_end(struct gateway_call *x);
-/* Answers 503 for a node that cannot be reached; why: a sentence. */
+
+/* unreachable.c: answers for a node that cannot be reached: 503, or that what the request names no longer exists.
+ * why: a sentence. */
 void forward_fail_unreachable(struct gateway_call *x, const char *why);
 
 /* find.c: found() is called from the loop. */

@@ -18,22 +18,30 @@ static json_t *nodes_figures(const struct control_figures *f)
 			 "labels", labels);
 }
 
-static json_t *nodes_one(const struct tunnel_node *n)
+/* t: NULL: never connected to this gateway. */
+static json_t *nodes_one(unsigned number, const char *name, const char *state, int64_t since_ms,
+			 const struct tunnel_node *t)
 {
-	return json_pack("{sI ss ss so ss so s{sI sI sI}}", "number", (json_int_t)n->number, "name",
-			 n->name, "state", tunnel_state_name(n->state), "since",
-			 json_time((uint64_t)n->since_unix_ms * 1000000), "version", n->version,
-			 "figures", n->heartbeats ? nodes_figures(&n->figures) : json_null(),
-			 "connections", "idle", (json_int_t)n->idle, "busy", (json_int_t)n->busy,
-			 "waiting", (json_int_t)n->waiting);
+	static const struct tunnel_node none;
+	const struct tunnel_node *n = t ? t : &none;
+
+	return json_pack("{sI ss ss so ss so s{sI sI sI}}", "number", (json_int_t)number, "name",
+			 name, "state", state, "since", json_time((uint64_t)since_ms * 1000000),
+			 "version", n->version, "figures",
+			 n->heartbeats ? nodes_figures(&n->figures) : json_null(), "connections",
+			 "idle", (json_int_t)n->idle, "busy", (json_int_t)n->busy, "waiting",
+			 (json_int_t)n->waiting);
 }
 
 json_t *gateway_nodes_json(struct api *a)
 {
+	const struct gateway_leases *leases = a->gateway->leases;
 	json_t *all = json_array();
 
-	for (const struct tunnel_node *n = tunnels_next(a->gateway->tunnels, NULL); n;
-	     n = tunnels_next(a->gateway->tunnels, n))
-		json_array_append_new(all, nodes_one(n));
+	for (const struct node_status *s = gateway_leases_next(leases, NULL); s;
+	     s = gateway_leases_next(leases, s))
+		json_array_append_new(all, nodes_one(s->number, s->name, node_state_name(s->state),
+						     s->since_unix_ms,
+						     tunnels_find(a->gateway->tunnels, s->number)));
 	return all;
 }

@@ -17,6 +17,7 @@ static const char *const quotas[] = { "boxes",   "requests", "executions", "outp
 static const char *const processes[] = { "server", "keeper", NULL };
 static const char *const proof_results[] = { "passed", "failed", "error", NULL };
 static const char *const tunnel_states[] = { "up", "unreachable", NULL };
+static const char *const node_states[] = { "up", "unreachable", "lost", "gone", NULL };
 static const char *const tunnel_results[] = { "accepted", "rejected", "error",
 					      "opened",   "failed",   NULL };
 static const char *const link_uses[] = { "idle", "busy", NULL };
@@ -121,12 +122,14 @@ const struct metric_def metric_defs[METRIC_COUNT] = {
 	[METRIC_TIER_PROVEN] = { "tier_proven", METRIC_GAUGE, "", "1: the isolation tier has a valid proof; 0: it has none.", { { "tier", NULL, 8 } }, 0 },
 	[METRIC_TIER_PROOFS] = { "tier_proofs_total", METRIC_COUNTER, "", "Proofs of isolation tiers that this server has requested, by tier and result: passed, failed, error.", { { "tier", NULL, 8 }, { "result", proof_results, 0 } }, 0 },
 	[METRIC_TIER_WITHDRAWN] = { "tier_withdrawn_total", METRIC_COUNTER, "", "Times that an isolation tier lost its valid proof.", { { "tier", NULL, 8 } }, 0 },
-	[METRIC_CLUSTER_NODES] = { "cluster_nodes", METRIC_GAUGE, "", "Nodes that this gateway knows, by state.", { { "state", tunnel_states, 0 } }, 0 },
+	[METRIC_CLUSTER_NODES] = { "cluster_nodes", METRIC_GAUGE, "", "Nodes of the cluster, by state, as this gateway sees them.", { { "state", node_states, 0 } }, 0 },
 	[METRIC_CLUSTER_GATEWAYS] = { "cluster_gateways", METRIC_GAUGE, "", "Gateways of this node, by state of the tunnel.", { { "state", tunnel_states, 0 } }, 0 },
 	[METRIC_CLUSTER_TUNNELS] = { "cluster_tunnels_total", METRIC_COUNTER, "", "Connections of tunnels. On a gateway: accepted, rejected, closed because of an error of the node; on a node: opened, failed.", { { "result", tunnel_results, 0 } }, 0 },
 	[METRIC_CLUSTER_LINKS] = { "cluster_links", METRIC_GAUGE, "", "Request connections of tunnels, by use.", { { "use", link_uses, 0 } }, 0 },
 	[METRIC_CLUSTER_WAITING] = { "cluster_waiting", METRIC_GAUGE, "", "Requests that wait for a connection to a node.", { { 0 } }, 0 },
 	[METRIC_CLUSTER_HEARTBEATS] = { "cluster_heartbeats_total", METRIC_COUNTER, "", "Heartbeats of tunnels: received by a gateway, sent by a node, acknowledged.", { { "kind", heartbeat_kinds, 0 } }, 0 },
+	[METRIC_CLUSTER_LEASE] = { "cluster_lease", METRIC_GAUGE, "", "1: this gateway has a lease of the coordinator, and acknowledges heartbeats; 0: it has none. On a node: seconds for which names and restartable boxes are its own.", { { 0 } }, 0 },
+	[METRIC_CLUSTER_LOST] = { "cluster_lost_total", METRIC_COUNTER, "", "Nodes that this gateway has declared lost.", { { 0 } }, 0 },
 	/* clang-format on */
 };
 

@@ -229,7 +229,7 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 		ATOLL_CLUSTER_DATABASE= "$ATOLL" serve >worker.out 2>worker.log &
 	worker=$!
 	echo "$worker" >"$work/worker"
-	state_of() { curl -sS -H "X-API-Key: $key" "$url/v1/nodes" | jq -r '[.items[].state] | join(" ")'; }
+	state_of() { curl -sS -H "X-API-Key: $key" "$url/v1/nodes" | jq -r '[.items[] | select(.name == "worker") | .state] | join(" ")'; }
 	is_up() { [ "$(state_of)" = up ]; }
 	soon is_up
 	keeper_pid=$(ATOLL_RUN="$PWD/worker-run" ATOLL_STATE="$PWD/worker" "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)

@@ -120,7 +120,7 @@ TEST(an_answer_is_read_as_it_was_written)
 	answer_add_gateway(&one, 1, 10, 100);
 	answer_add_gateway(&one, 2, 20, 200);
 	answer_add_tunnel(&one, 9, 1, 77);
-	answer_add_node(&one, 9, 3, 1, 1);
+	answer_add_node(&one, 9, 3, 1, 1, "nine");
 	answer_add_name(&one, &name);
 	answer_add_superseded(&one, "box", 3);
 	m = message_of_answer(&one.answer);
@@ -128,6 +128,7 @@ TEST(an_answer_is_read_as_it_was_written)
 	CHECK(two.answer.ngateways == 2 && two.answer.gateways[1].incarnation == 200 &&
 	      two.answer.nodes[0].lost == 1 && two.answer.tunnels[0].serial == 77);
 	CHECK_STR(two.answer.names[0].box, "box");
+	CHECK_STR(two.answer.nodes[0].name, "nine");
 	again = message_of_answer(&two.answer);
 	CHECK(json_equal(m, again));
 	json_decref(again);

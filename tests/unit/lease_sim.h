@@ -303,8 +303,9 @@ static void sim_view(struct answer_of *a)
 	for (int i = 0; i < N; i++) {
 		a->gateways[i] = (struct view_gateway){ GATEWAY(i), engine.gateways[i].renewals,
 							engine.gateways[i].incarnation };
-		a->nodes[i] = (struct view_node){ i + 1, engine.nodes[i].epoch,
-						  engine.nodes[i].forgotten, engine.nodes[i].lost };
+		a->nodes[i] =
+			(struct view_node){ i + 1, engine.nodes[i].epoch, engine.nodes[i].forgotten,
+					    engine.nodes[i].lost, "" };
 		for (int g = 0; g < N; g++)
 			if (engine.tunnels[i][g].up)
 				a->tunnels[a->ntunnels++] =

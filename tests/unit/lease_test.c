@@ -82,7 +82,7 @@ TEST(a_node_remembers_the_last_heartbeats_only)
 
 static struct view_gateway rig_gateways[2] = { { 100, 1, 1 }, { 101, 1, 1 } };
 static struct view_tunnel rig_tunnels[4];
-static struct view_node rig_nodes[2] = { { 1, 5, 0, 0 }, { 2, 6, 0, 0 } };
+static struct view_node rig_nodes[2] = { { 1, 5, 0, 0, "a" }, { 2, 6, 0, 0, "b" } };
 static struct view rig_view = { rig_gateways, rig_tunnels, rig_nodes, 2, 0, 0 };
 
 /* The action, and no other one. */
@@ -282,7 +282,7 @@ TEST(a_restart_waits_for_the_grace_and_is_repeated)
 	rig_renew(g, 1500, 1500); /* no tunnel at all: lost at once */
 	CHECK_INT(gateway_lease_next(g).kind, LEASE_DECLARE_LOST);
 	gateway_lease_declared(g, 1501, 1, 1);
-	rig_nodes[0] = (struct view_node){ 1, 6, 0, 1 };
+	rig_nodes[0] = (struct view_node){ 1, 6, 0, 1, "a" };
 	for (uint64_t t = 2000; t < 12000; t += 500) {
 		struct lease_action a;
 
@@ -291,7 +291,7 @@ TEST(a_restart_waits_for_the_grace_and_is_repeated)
 			if (a.kind == LEASE_RESTART && !restarts++)
 				first = t;
 	}
-	rig_nodes[0] = (struct view_node){ 1, 5, 0, 0 };
+	rig_nodes[0] = (struct view_node){ 1, 5, 0, 0, "a" };
 	CHECK_INT(first, 2000 + LEASE_GRACE_MS);
 	CHECK(restarts > 1);
 	gateway_lease_free(g);
