@@ -9,35 +9,12 @@
 
 static struct wire_tier_facts facts[WIRE_TIER_COUNT]; /* by tier; rank 0: not listed */
 
-static int learn(struct keeper_sync *k, uint16_t flags)
-{
-	struct frame f = sock_head(WIRE_TIERS, 9);
-	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
-	struct err e;
-	unsigned nfds = 0;
-	int n;
-
-	f.flags = flags;
-	memset(facts, 0, sizeof(facts));
-	if (sock_send(k->fd, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
-		return -1;
-	n = sock_recv(k->fd, bytes, NULL, &nfds, &e);
-	if (n < (int)sizeof(f) || GOT(frame)->type != WIRE_TIERS_REPLY ||
-	    (n - sizeof(f)) % sizeof(*at) != 0)
-		return -1;
-	n = (int)((n - sizeof(f)) / sizeof(*at));
-	for (int i = 0; i < n; i++)
-		if (at[i].tier < WIRE_TIER_COUNT)
-			facts[at[i].tier] = at[i];
-	return n;
-}
-
 /* Opens a keeper; skips the test unless this is a test build. */
 #define OPEN_PLAIN(k)                                                                              \
 	do {                                                                                       \
 		NEED_ROOT();                                                                       \
 		CHECK(open_keeper(k, 1) == 0);                                                     \
-		CHECK(learn(k, 0) > 0);                                                            \
+		CHECK(learn_tiers((k)->fd, 0, facts) > 0);                                         \
 		if (!facts[WIRE_TIER_PLAIN].rank) {                                                \
 			keeper_sync_close(k);                                                      \
 			SKIP("the tier plain is in test builds only");                             \
@@ -149,7 +126,7 @@ TEST(tiers_lists_every_tier_with_its_state_or_a_reason)
 	NEED_ROOT();
 	CHECK(open_keeper(&k, 1) == 0);
 	for (int again = 0; again < 3; again++) {
-		CHECK(learn(&k, again == 2 ? WIRE_TIERS_AGAIN : 0) > 0);
+		CHECK(learn_tiers(k.fd, again == 2 ? WIRE_TIERS_AGAIN : 0, facts) > 0);
 		CHECK_INT(facts[WIRE_TIER_CONTAINER].state, WIRE_TIER_OFFERED);
 		CHECK_INT(facts[WIRE_TIER_CONTAINER].rank, 2);
 		for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
@@ -166,7 +143,7 @@ TEST(a_tier_that_is_unknown_or_not_offered_is_rejected_with_the_reason)
 	struct keeper_sync k;
 
 	NEED_ROOT();
-	CHECK(open_keeper(&k, 1) == 0 && learn(&k, 0) > 0);
+	CHECK(open_keeper(&k, 1) == 0 && learn_tiers(k.fd, 0, facts) > 0);
 	for (unsigned i = WIRE_TIER_COUNT; i < 16; i++) {
 		struct wire_create w = wish(wire_tier_flags(i), i);
 

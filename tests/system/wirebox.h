@@ -123,8 +123,9 @@ static inline int next_keeper(struct keeper_sync *k)
 	return keeper_sync_info(k, &about, &e); /* tries again, with another one if necessary */
 }
 
-/* The facts of one tier; -1: the keeper does not list it. flags: of TIERS. */
-static inline int learn_tier(int keeper, unsigned tier, uint16_t flags, struct wire_tier_facts *out)
+/* The facts of all tiers, by number (rank 0 and no reason: not listed); how many, or -1. flags: of TIERS. */
+static inline int learn_tiers(int keeper, uint16_t flags,
+			      struct wire_tier_facts out[WIRE_TIER_COUNT])
 {
 	struct frame f = sock_head(WIRE_TIERS, 9);
 	const struct wire_tier_facts *at = (const void *)(bytes + sizeof(f));
@@ -133,15 +134,29 @@ static inline int learn_tier(int keeper, unsigned tier, uint16_t flags, struct w
 	int n;
 
 	f.flags = flags;
+	memset(out, 0, WIRE_TIER_COUNT * sizeof(*out));
 	if (sock_send(keeper, &f, sizeof(f), NULL, 0, NULL, 0, &e) < 0)
 		return -1;
 	n = sock_recv(keeper, bytes, NULL, &nfds, &e);
-	for (; n >= (int)(sizeof(f) + sizeof(*at)); n -= (int)sizeof(*at), at++)
-		if (at->tier == tier) {
-			*out = *at;
-			return 0;
-		}
-	return -1;
+	if (n < (int)sizeof(f) || GOT(frame)->type != WIRE_TIERS_REPLY ||
+	    (n - sizeof(f)) % sizeof(*at) != 0)
+		return -1;
+	n = (int)((n - sizeof(f)) / sizeof(*at));
+	for (int i = 0; i < n; i++)
+		if (at[i].tier < WIRE_TIER_COUNT)
+			out[at[i].tier] = at[i];
+	return n;
+}
+
+/* The facts of one tier; -1: the keeper does not list it. */
+static inline int learn_tier(int keeper, unsigned tier, uint16_t flags, struct wire_tier_facts *out)
+{
+	struct wire_tier_facts all[WIRE_TIER_COUNT];
+
+	if (learn_tiers(keeper, flags, all) < 0 || !(all[tier].rank || all[tier].reason[0]))
+		return -1;
+	*out = all[tier];
+	return 0;
 }
 
 /* ---- one box ---- */

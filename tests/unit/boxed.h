@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -540,6 +541,42 @@ static inline void print_result(int ok, size_t number, const char *name)
 	fflush(stdout);
 }
 
+/* A program of a test whose init was killed, or was no PID 1, is a child of this process now. */
+static inline pid_t boxh_any_child(void)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *de;
+	pid_t found = 0;
+
+	while (d && !found && (de = readdir(d)) != NULL) {
+		char path[300], text[400] = "", *after;
+		int parent = 0;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", de->d_name);
+		f = de->d_name[0] >= '1' && de->d_name[0] <= '9' ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		after = fgets(text, sizeof(text), f) ? strrchr(text, ')') : NULL;
+		if (after && sscanf(after, ") %*c %d", &parent) == 1 && parent == getpid())
+			found = (pid_t)atoi(de->d_name);
+		fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static inline void boxh_end_programs(void)
+{
+	pid_t left;
+
+	while ((left = boxh_any_child()) > 0) {
+		kill(left, SIGKILL);
+		waitpid(left, NULL, 0);
+	}
+}
+
 static inline int passes(const struct test *t)
 {
 	static struct box b; /* static: it must outlive the longjmp */
@@ -552,6 +589,7 @@ static inline int passes(const struct test *t)
 		t->run(&b);
 	}
 	box_stop(&b);
+	boxh_end_programs();
 	return ok;
 }
 
@@ -583,6 +621,7 @@ static inline int run_tests(const struct test *tests, size_t n, int argc, char *
 		return 2;
 	}
 	init_path = argv[1];
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* for boxh_end_programs() */
 	if (!mkdtemp(dir) || mkdir(in_dir("upper"), 0755))
 		return 2;
 	for (i = 0; i < n; i++)
