@@ -159,7 +159,8 @@ static void policy_devices(struct policy_page *p)
 	for (unsigned i = 0; i < device_nrows; i++) {
 		snprintf(numbers, sizeof(numbers), device_rows[i].minor < 0 ? "%d:*" : "%d:%d",
 			 device_rows[i].major, device_rows[i].minor);
-		policy_row(p, numbers, device_rows[i].what, NULL);
+		policy_row(p, numbers, device_rows[i].what,
+			   device_rows[i].tiers == JAIL_ALL ? NULL : "microvm only");
 	}
 }
 

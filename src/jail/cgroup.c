@@ -6,6 +6,7 @@
 #include "jail/cgroup_life.h"
 #include "base/cleanup.h"
 #include "jail/device.h"
+#include "jail/launch.h"
 #include "jail/feature.h"
 
 #include <dirent.h>
@@ -88,6 +89,11 @@ static int find_mount(const char *type, const char *controller, char *out, size_
 	return found;
 }
 
+static void cgroups_vm_name(const struct cgroups *cs, char out[sizeof(cs->name) + 8])
+{
+	snprintf(out, sizeof(cs->name) + 8, "%s-vm", cs->name);
+}
+
 static int init_v2(struct cgroups *cs, const char *name, struct err *e)
 {
 	static const enum cgroup_ctl wanted[] = { CG_MEMORY, CG_PIDS, CG_CPU };
@@ -118,20 +124,22 @@ static int init_v2(struct cgroups *cs, const char *name, struct err *e)
 	}
 	cs->version = 2;
 	(void)steal_fd(&root);
-	if (device_attach(parent, e) == 0)
+	if (device_attach(parent, JAIL_CONTAINER, e) == 0)
 		cs->layers |= FEATURE_BIT(FEATURE_DEVICES);
 	else
 		snprintf(cs->why_not, sizeof(cs->why_not), "devices: %.140s", e->msg);
 	return 0;
 }
 
-static int allow_devices(int dir, struct err *e)
+static int allow_devices(int dir, unsigned tier, struct err *e)
 {
 	if (cgroup_put(dir, "devices.deny", "a", e) < 0)
 		return -1;
 	for (unsigned i = 0; i < device_nrows; i++) {
 		char rule[32];
 
+		if (!(device_rows[i].tiers & tier))
+			continue;
 		if (device_rows[i].minor < 0)
 			snprintf(rule, sizeof(rule), "c %d:* rw", device_rows[i].major);
 		else
@@ -161,6 +169,16 @@ static int join_earlier_v1(struct cgroups *cs, unsigned i)
 	return 0;
 }
 
+/* The rules of a folder below "atoll" could only be fewer: virtual machines, which may open more, have a folder beside it. */
+static int init_vm_devices(struct cgroups *cs, int root, struct err *e)
+{
+	char name[sizeof(cs->name) + 8];
+
+	cgroups_vm_name(cs, name);
+	cs->vm_devices = make_parent(root, name, e);
+	return cs->vm_devices < 0 ? -1 : allow_devices(cs->vm_devices, JAIL_MICROVM, e);
+}
+
 static int init_v1(struct cgroups *cs, const char *name, struct err *e)
 {
 	char where[256];
@@ -174,7 +192,8 @@ static int init_v1(struct cgroups *cs, const char *name, struct err *e)
 		cs->dir[i] = root < 0 ? -1 : make_parent(root, name, e);
 		if (cs->dir[i] < 0)
 			return root < 0 ? err_sys(e, "open %s", where) : -1;
-		if (i == CG_DEVICES && allow_devices(cs->dir[i], e) < 0)
+		if (i == CG_DEVICES && (allow_devices(cs->dir[i], JAIL_CONTAINER, e) < 0 ||
+					init_vm_devices(cs, root, e) < 0))
 			return -1;
 		if (!join_earlier_v1(cs, i))
 			cs->root[i] = steal_fd(&root);
@@ -186,7 +205,7 @@ static int init_v1(struct cgroups *cs, const char *name, struct err *e)
 
 int cgroups_init(struct cgroups *cs, const char *name, struct err *e)
 {
-	*cs = (struct cgroups){ .version = 0 };
+	*cs = (struct cgroups){ .version = 0, .vm_devices = -1 };
 	snprintf(cs->name, sizeof(cs->name), "%s", name);
 	for (unsigned i = 0; i < CG_NCTL; i++)
 		cs->dir[i] = cs->root[i] = -1;
@@ -222,6 +241,14 @@ int cgroups_can_count_cpu(const struct cgroups *cs)
 
 void cgroups_fini(struct cgroups *cs)
 {
+	char vm_name[sizeof(cs->name) + 8];
+
+	if (cs->vm_devices >= 0) {
+		cgroups_vm_name(cs, vm_name);
+		close(cs->vm_devices);
+		unlinkat(cs->root[CG_DEVICES], vm_name, AT_REMOVEDIR);
+		cs->vm_devices = -1;
+	}
 	for (unsigned i = 0; i < CG_NCTL; i++) {
 		if (!cgroups_is_alias(cs, i) && cs->dir[i] >= 0) {
 			close(cs->dir[i]);
@@ -243,7 +270,7 @@ int cgroups_enter(const struct cgroups *cs, struct err *e)
 
 /* ---- one box ---- */
 
-/* devices has one rule set for all boxes, at the parent. A freezer is created when a box is
+/* devices has two rule sets, for virtual machines and for all other boxes, outside of the boxes. A freezer is created when a box is
  * paused. */
 static int box_has(const struct cgroups *cs, unsigned i)
 {
@@ -291,6 +318,19 @@ int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fds[CG_NCTL],
 		out_fds[n++] = fd;
 	}
 	return n;
+}
+
+int cgroup_permit_vm(const struct cgroups *cs, struct spec *sp, struct err *e)
+{
+	if (!(cs->layers & FEATURE_BIT(FEATURE_DEVICES)))
+		return 0;
+	if (cs->version == 2)
+		return device_attach(sp->cgroup, JAIL_MICROVM, e);
+	sp->tasks[sp->ntasks] = openat(cs->vm_devices, "tasks", O_WRONLY | O_CLOEXEC);
+	if (sp->tasks[sp->ntasks] < 0)
+		return err_sys(e, "open tasks of the devices of virtual machines");
+	sp->ntasks++;
+	return 0;
 }
 
 int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e)

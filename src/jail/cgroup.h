@@ -4,6 +4,7 @@
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
+struct spec;
 
 enum cgroup_ctl { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_DEVICES, CG_FREEZER, CG_NCTL };
 
@@ -16,6 +17,7 @@ struct cgroups {          /* of the host; opened once, before the keeper leaves 
 	uint64_t layers;   /* which limits can be enforced, bits of enum jail_feature */
 	char name[32];     /* of the parent */
 	int root[CG_NCTL]; /* what the parent is in */
+	int vm_devices;    /* v1: "atoll-vm" in the hierarchy of devices, or -1 */
 	char why_not[160]; /* the missing controllers, for messages */
 };
 
@@ -58,6 +60,8 @@ must_check int cgroup_tasks(const struct cgroups *cs, const char *id, int out_fd
 			    struct err *e);
 /* v2: the directory, for CLONE_INTO_CGROUP. */
 must_check int cgroup_dir(const struct cgroups *cs, const char *id, struct err *e);
+/* For a box with a virtual machine, before it is launched: permits the devices of that tier, too. */
+must_check int cgroup_permit_vm(const struct cgroups *cs, struct spec *sp, struct err *e);
 void cgroup_count(const struct cgroups *cs, const char *id, struct cgroup_counts *out);
 /* The same for a cgroup whose files are open. The caller owns the descriptors, and may renumber
  * them. */

@@ -1,18 +1,21 @@
 /* device.c - see device.h. */
 #include "jail/device.h"
 #include "base/cleanup.h"
+#include "jail/launch.h"
 
+#include <errno.h>
 #include <linux/bpf.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* kvm: only outer boxes with QEMU have its node. */
 const struct device_row device_rows[] = {
-	{ 1, 3, "null" },   { 1, 5, "zero" },    { 1, 7, "full" },
-	{ 1, 8, "random" }, { 1, 9, "urandom" }, { 5, 0, "tty" },
-	{ 5, 2, "ptmx" },   { 136, -1, "pts" },  { 10, 232, "kvm" },
+	{ 1, 3, "null", JAIL_ALL },       { 1, 5, "zero", JAIL_ALL },
+	{ 1, 7, "full", JAIL_ALL },       { 1, 8, "random", JAIL_ALL },
+	{ 1, 9, "urandom", JAIL_ALL },    { 5, 0, "tty", JAIL_ALL },
+	{ 5, 2, "ptmx", JAIL_ALL },       { 136, -1, "pts", JAIL_ALL },
+	{ 10, 232, "kvm", JAIL_MICROVM },
 };
 const unsigned device_nrows = ARRAY_LEN(device_rows);
 
@@ -22,7 +25,7 @@ static long device_bpf(int cmd, union bpf_attr *attr)
 }
 
 /* r2 major, r3 minor: skips a row when one differs, returns 1 when both match, 0 at the end. */
-static unsigned device_assemble(struct bpf_insn *out)
+static unsigned device_assemble(unsigned tier, struct bpf_insn *out)
 {
 	const short major = offsetof(struct bpf_cgroup_dev_ctx, major);
 	const short minor = offsetof(struct bpf_cgroup_dev_ctx, minor);
@@ -40,6 +43,8 @@ static unsigned device_assemble(struct bpf_insn *out)
 	for (unsigned i = 0; i < device_nrows; i++) {
 		int any = device_rows[i].minor < 0;
 
+		if (!(device_rows[i].tiers & tier))
+			continue;
 		*p++ = (struct bpf_insn){ .code = BPF_JMP | BPF_JNE | BPF_K,
 					  .dst_reg = 2,
 					  .off = any ? 2 : 3,
@@ -57,7 +62,18 @@ static unsigned device_assemble(struct bpf_insn *out)
 	return (unsigned)(p - out);
 }
 
-int device_attach(int cgroup_dir, struct err *e)
+/* An earlier keeper may have attached a program that no box can replace: the kernel does not change this in place. */
+static int device_attach_again(union bpf_attr *attach, struct err *e)
+{
+	union bpf_attr detach = { .target_fd = attach->target_fd,
+				  .attach_type = BPF_CGROUP_DEVICE };
+
+	if (device_bpf(BPF_PROG_DETACH, &detach) < 0 || device_bpf(BPF_PROG_ATTACH, attach) < 0)
+		return err_sys(e, "replace the device program");
+	return 0;
+}
+
+int device_attach(int cgroup_dir, unsigned tier, struct err *e)
 {
 	struct bpf_insn code[64];
 	union bpf_attr load = {
@@ -69,14 +85,17 @@ int device_attach(int cgroup_dir, struct err *e)
 	union bpf_attr attach;
 	auto_fd int prog = -1;
 
-	load.insn_cnt = device_assemble(code);
+	load.insn_cnt = device_assemble(tier, code);
 	prog = (int)device_bpf(BPF_PROG_LOAD, &load);
 	if (prog < 0)
 		return err_sys(e, "load the device program");
 	attach = (union bpf_attr){ .target_fd = (uint32_t)cgroup_dir,
 				   .attach_bpf_fd = (uint32_t)prog,
-				   .attach_type = BPF_CGROUP_DEVICE };
-	if (device_bpf(BPF_PROG_ATTACH, &attach) < 0)
-		return err_sys(e, "attach the device program");
-	return 0;
+				   .attach_type = BPF_CGROUP_DEVICE,
+				   .attach_flags = BPF_F_ALLOW_OVERRIDE };
+	if (device_bpf(BPF_PROG_ATTACH, &attach) == 0)
+		return 0;
+	if (errno == EPERM)
+		return device_attach_again(&attach, e);
+	return err_sys(e, "attach the device program");
 }

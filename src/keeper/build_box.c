@@ -38,10 +38,14 @@ static int make_cgroup(const struct host_state *h, const struct keeper_box *b, s
 		return -1;
 	if (h->cgroups.version == 1) {
 		sp->ntasks = cgroup_tasks(&h->cgroups, b->meta.cgroup, sp->tasks, e);
-		return sp->ntasks < 0 ? -1 : 0;
+		if (sp->ntasks < 0)
+			return -1;
+	} else {
+		sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
+		if (sp->cgroup < 0)
+			return -1;
 	}
-	sp->cgroup = cgroup_dir(&h->cgroups, b->meta.cgroup, e);
-	return sp->cgroup < 0 ? -1 : 0;
+	return b->meta.about.tier == WIRE_TIER_MICROVM ? cgroup_permit_vm(&h->cgroups, sp, e) : 0;
 }
 
 /* Makes the kernel choose boxes first when the host is out of memory. Only after init has its own

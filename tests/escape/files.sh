@@ -154,6 +154,10 @@ a_host_device_cannot_be_opened_from_the_cgroup_of_a_box() {
 	sh -c 'echo 0 >"$1/cgroup.procs" && exec 3<>/dev/loop-control' - "$dir" 2>said && escaped "/dev/loop-control opens"
 	has "$(cat said)" "not permitted"
 	sh -c 'echo 0 >"$1/cgroup.procs" && exec 3<>/dev/null' - "$dir"
+	if [ -c /dev/kvm ] && [ "$tier" != microvm ] && true 8<>/dev/kvm; then
+		sh -c 'echo 0 >"$1/cgroup.procs" && exec 3<>/dev/kvm' - "$dir" 2>said && escaped "/dev/kvm opens"
+		has "$(cat said)" "not permitted"
+	fi
 	freed 8 a
 }
 
