@@ -388,6 +388,24 @@ static int isolation_is_operator(const char *key)
 	return key && (!strcmp(key, "uid:0") || !strcmp(key, own));
 }
 
+/* A host without containers executes programs of Atoll in the tier process, if the operator allows that tier. */
+static void isolation_policy_own(const struct isolation *x, struct choose_policy *p,
+				 struct choose_request *q)
+{
+	static struct choose_settings process;
+
+	if (q->how != CHOOSE_AUTO || !x->settings.process ||
+	    x->judged.tier[CHOOSE_CONTAINER].state == CHOOSE_OFFERED)
+		return;
+	process = choose_defaults;
+	process.process = 1;
+	process.label[CHOOSE_GENERATED] = CHOOSE_PROCESS;
+	p->settings = &process;
+	p->key_process = 1;
+	q->how = CHOOSE_NAMED;
+	q->tier = CHOOSE_PROCESS;
+}
+
 /* Principals without a row of a key ("uid:0", tokens of an issuer) have no minimum of their own. */
 static void isolation_policy(struct fleet *f, const struct isolation_ask *a,
 			     struct choose_policy *p, struct choose_request *q)
@@ -402,8 +420,10 @@ static void isolation_policy(struct fleet *f, const struct isolation_ask *a,
 				     .key = CHOOSE_NONE,
 				     .template = CHOOSE_NONE };
 	*q = a->request;
-	if (a->is_own)
+	if (a->is_own) {
+		isolation_policy_own(&f->isolation, p, q);
 		return;
+	}
 	if (a->team && *a->team && store_team_get(f->store, a->team, &team, &e) == 0)
 		p->team = isolation_minimum(team.isolation);
 	if (a->key && *a->key && store_key_get(f->store, a->key, &key, &e) == 0) {

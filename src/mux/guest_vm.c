@@ -19,11 +19,13 @@
 #include <linux/poll.h>
 #include <linux/random.h>
 #include <linux/reboot.h>
+#include <linux/sockios.h>
 
 enum {
 	PORT_WAIT_MS = 10000, /* devices appear after their module was loaded */
 	PORT_DEVICES = 10,
 	CLOCK_REALTIME_ID = 0,
+	VM_IFF_UP = 1,
 };
 
 static int ready_port = -1, channel_port = -1;
@@ -348,6 +350,23 @@ static void vm_receive_start(struct vm_start *m)
 		vm_fail("limits of the box", -EINVAL);
 }
 
+/* ---- network ---- */
+
+/* Servers of a box and their clients, and ports that are reached from outside, use the loopback interface. */
+static void vm_start_loopback(void)
+{
+	struct { /* as ifreq of linux/if.h, which includes headers of the C library */
+		char name[16];
+		short flags;
+		char rest[22];
+	} request = { "lo", VM_IFF_UP, { 0 } };
+	long fd = sys_socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC);
+
+	vm_need("socket", fd);
+	vm_need("lo", sys_ioctl((int)fd, SIOCSIFFLAGS, &request));
+	sys_close((int)fd);
+}
+
 /* ---- RESUME ---- */
 
 /* A clone of a template has the clock, the random state and the boot id of the template. */
@@ -393,6 +412,7 @@ _Noreturn void guest_vm_main(void)
 	vm_load_modules();
 	ready_port = vm_open_port('2');
 	channel_port = vm_open_port('1');
+	vm_start_loopback();
 	vm_make_disk();
 	vm_mount_root("/skeleton");
 	vm_mount_usr(0);

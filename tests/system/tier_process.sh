@@ -133,6 +133,12 @@ a_proof_says_what_holds_and_what_does_not() {
 	done
 }
 
+languages_are_listed() {
+	api GET /v1/languages
+	is "$code" 200 "$body"
+	has "$(get '.items[] | select(.name == "python") | .version')" 3.
+}
+
 need_daemon
 ordinary=$key key=$("$ATOLL" key new permitted --isolation process --state "$state" --quiet)
 curl -sS -H "X-API-Key: $key" "$url/openapi.json" >"$work/openapi.json"
