@@ -384,11 +384,16 @@ static int build_link(const struct build *b, const struct build_files *f, struct
 
 static int build_compile(const struct build *b, struct err *e)
 {
-	static const char *const own[] = {
-		"wasm/host",          "wasm/host_main",  "wasm/host_image",
-		"wasm/host_wasi",     "wasm/host_files", "wasm/host_filter",
-		"wasm/host_unstable", "stubs",           "main"
-	};
+	static const char *const own[] = { "wasm/host",
+					   "wasm/host_main",
+					   "wasm/host_image",
+					   "wasm/host_wasi",
+					   "wasm/host_files",
+					   "wasm/host_paths",
+					   "wasm/host_filter",
+					   "wasm/host_unstable",
+					   "stubs",
+					   "main" };
 	struct build_files *f = calloc(1, sizeof *f);
 	int rc;
 

@@ -1,4 +1,4 @@
-/* host_wasi.h - numbers of WASI preview 1, and what the two files with imports share. */
+/* host_wasi.h - numbers of WASI preview 1, and what the files with imports share. */
 #pragma once
 #include "wasm/host.h"
 
@@ -26,7 +26,7 @@ uint64_t wasi_now(uint32_t clock);
 /* ---- host_files.c, for poll_oneoff ---- */
 int host_files_native(uint32_t fd); /* -1: not open, or without a descriptor */
 
-/* ---- imports: host_wasi.c, host_files.c ---- */
+/* ---- imports: host_wasi.c, host_files.c, host_paths.c ---- */
 uint32_t WASI(args_sizes_get)(void *, uint32_t, uint32_t);
 uint32_t WASI(args_get)(void *, uint32_t, uint32_t);
 uint32_t WASI(environ_sizes_get)(void *, uint32_t, uint32_t);

@@ -13,6 +13,7 @@
 	.global wasm_sources, wasm_sources_end
 wasm_sources:
 	source "wasm/host.h", "src/wasm/host.h"
+	source "wasm/host_files.h", "src/wasm/host_files.h"
 	source "wasm/host_wasi.h", "src/wasm/host_wasi.h"
 	source "wasm/wasm_rt.h", "src/wasm/wasm_rt.h"
 	source "wasm-rt.h", "src/wasm/wasm_rt.h"
@@ -21,6 +22,7 @@ wasm_sources:
 	source "wasm/host_image.c", "src/wasm/host_image.c"
 	source "wasm/host_wasi.c", "src/wasm/host_wasi.c"
 	source "wasm/host_files.c", "src/wasm/host_files.c"
+	source "wasm/host_paths.c", "src/wasm/host_paths.c"
 	source "wasm/host_filter.c", "src/wasm/host_filter.c"
 	source "wasm/host_unstable.c", "src/wasm/host_unstable.c"
 	source "python.py", "share/wasm/python.py"
