@@ -117,6 +117,8 @@ struct api {
 	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
 	struct gateway *gateway; /* gateway/gateway.h; NULL: this daemon is not a gateway */
 	json_t *(*nodes)(struct api *a); /* its nodes, for GET /v1/nodes; NULL: not a gateway */
+	json_t *(*node_self)(struct api *a); /* this machine as a node, in the same form; NULL: not a node */
+	void *node_user; /* of node_self */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	struct call *tiers_call; /* v1/tiers.h; NULL: none */

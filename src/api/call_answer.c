@@ -123,7 +123,7 @@ int call_status(const struct err *e)
 	case ERR_CONFLICT:
 		return 409;
 	case ERR_LIMIT:
-		return e->sys == E2BIG ? 413 : 429;
+		return e->sys == E2BIG ? 413 : e->sys == ESHUTDOWN ? 503 : 429;
 	case ERR_DENIED:
 		return 403;
 	default:
@@ -134,11 +134,17 @@ int call_status(const struct err *e)
 void call_fail(struct call *c, const struct err *e)
 {
 	int status = call_status(e);
+	/* A gateway sends the request to another node then. */
+	int is_full = e->kind == ERR_LIMIT && e->sys == EUSERS && c->req->trusted_peer;
 
+	if (is_full)
+		status = 503;
 	if (status == 500)
 		log_error("request failed", LOG_S("request", c->id), LOG_S("error", e->msg));
 	call_error(c, status,
 		   status == 507                                      ? "no_space"
+		   : is_full                                          ? "full"
+		   : e->kind == ERR_LIMIT && e->sys == ESHUTDOWN      ? "draining"
 		   : isolation_is_rejection(e)                        ? "isolation_unavailable"
 		   : e->kind == ERR_CONFLICT && e->sys == EINPROGRESS ? "building"
 								      : err_kind_name(e->kind),

@@ -14,6 +14,8 @@ int batch_new(struct batches *a, const char *team, const char *who, const struct
 	json_t *doc;
 	char isolation[CHOOSE_TEXT];
 
+	if (fleet_check_accepts(a->fleet, e) < 0)
+		return -1;
 	if (a->live >= BATCH_LIVE)
 		return err_set(e, ERR_LIMIT, "%d batches are in progress already", BATCH_LIVE);
 	if (store_batch_bytes(a->fleet->store, team, &used, e) < 0)

@@ -103,6 +103,11 @@ int config_check_cluster(const struct config *c, struct err *e)
 	const char *where = c->values[CONFIG_CLUSTER_ROLE].where,
 		   *text = c->values[CONFIG_CLUSTER_ROLE].text;
 
+	if (config_text(c, CONFIG_CLUSTER_OBJECTS))
+		return err_set(e, ERR_INVALID,
+			       "cluster.objects (%.70s) has no effect yet: this version stores no "
+			       "objects in a bucket; remove the setting",
+			       c->values[CONFIG_CLUSTER_OBJECTS].where);
 	if (cluster_is_gateway(role) && !config_text(c, CONFIG_CLUSTER_DATABASE))
 		return err_set(e, ERR_INVALID,
 			       "cluster.role = %s (%.70s) needs a database; write "

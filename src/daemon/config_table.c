@@ -627,7 +627,7 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_CLUSTER_ETCD] = { "cluster.etcd", CONFIG_LIST, NULL, "ATOLL_CLUSTER_ETCD", .check = check_url,
 		.help = "members of etcd, as URLs; none: PostgreSQL coordinates the cluster" },
 	[CONFIG_CLUSTER_OBJECTS] = { "cluster.objects", CONFIG_TEXT, NULL, "ATOLL_CLUSTER_OBJECTS", .check = check_url,
-		.help = "URL of an S3-compatible bucket" },
+		.help = "URL of an S3-compatible bucket; not used yet, and refused" },
 	[CONFIG_CLUSTER_SECRETS] = { "cluster.secrets", CONFIG_PATH, "$secrets", "ATOLL_CLUSTER_SECRETS",
 		.help = "folder of a gateway with its passwords and the key of the cluster's certificate authority; mode 0700" },
 	[CONFIG_CLUSTER_PLACEMENT] = { "cluster.placement", CONFIG_CHOICE, "spread", "ATOLL_CLUSTER_PLACEMENT", .words = placements, .reload = 1,

@@ -4,6 +4,7 @@
 #include "daemon/cluster_engine.h"
 #include "daemon/cluster_files.h"
 #include "daemon/commands.h"
+#include "daemon/node_drain.h"
 #include "http/client.h"
 #include "http/client_conn.h"
 #include "http/tls.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_USES, NODE_TTL, NODE_NAME, NODE_STATE, NODE_CONFIG, NODE_FLAGS };
+enum { NODE_USES, NODE_TTL, NODE_NAME, NODE_WAIT, NODE_STATE, NODE_CONFIG, NODE_FLAGS };
 enum { NODE_TTL_MS = 3600 * 1000, NODE_STALL_MS = 15000 };
 
 static const struct flag flags[NODE_FLAGS] = {
@@ -21,6 +22,7 @@ static const struct flag flags[NODE_FLAGS] = {
 	[NODE_TTL] = { "ttl", 0, FLAG_TIME, "TIME", "token: how long it can be used (default 1h)" },
 	[NODE_NAME] = { "name", 0, FLAG_TEXT, "NAME",
 			"join: name of this node (default: host name)" },
+	[NODE_WAIT] = { "wait", 0, FLAG_SWITCH, NULL, "drain: until the node has no boxes" },
 	[NODE_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
 	[NODE_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
 };
@@ -124,9 +126,18 @@ static void node_gateways(const json_t *m, struct buf *out)
 		buf_printf(out, "%s%lld", i ? ", " : "", (long long)json_integer_value(g));
 }
 
+/* "-": the gateway of this machine does not know the node. */
+static const char *node_drain_word(const json_t *m)
+{
+	const json_t *draining = json_object_get(m, "draining");
+
+	return !draining ? "-" : json_is_true(draining) ? "yes" : "no";
+}
+
 static int node_list(struct node_cmd *x, const struct cli *cli, struct err *e)
 {
-	static const char *const columns[] = { "NUMBER", "NAME", "STATE", "GATEWAYS", NULL };
+	static const char *const columns[] = { "NUMBER", "NAME",     "STATE", "DRAIN",
+					       "BOXES",  "GATEWAYS", NULL };
 	json_t *all = json_array(), *m;
 	struct table t;
 	size_t i;
@@ -135,6 +146,7 @@ static int node_list(struct node_cmd *x, const struct cli *cli, struct err *e)
 		json_decref(all);
 		return -1;
 	}
+	node_drain_add_figures(cli, x->machines);
 	table_init(&t, columns);
 	json_array_foreach(x->machines, i, m)
 	{
@@ -147,6 +159,12 @@ static int node_list(struct node_cmd *x, const struct cli *cli, struct err *e)
 		table_cell(&t, "%lld", (long long)json_integer_value(json_object_get(m, "number")));
 		table_cell(&t, "%s", json_string_value(json_object_get(m, "name")));
 		table_cell(&t, "%s", json_string_value(json_object_get(m, "state")));
+		table_cell(&t, "%s", node_drain_word(m));
+		if (json_object_get(m, "boxes"))
+			table_cell(&t, "%lld",
+				   (long long)json_integer_value(json_object_get(m, "boxes")));
+		else
+			table_cell(&t, "-");
 		table_cell(&t, "%s", gateways.len ? buf_str(&gateways) : "-");
 	}
 	if (cli->json)
@@ -187,15 +205,16 @@ static int node_show(struct node_cmd *x, const struct cli *cli, const char *whic
 
 	if (!m)
 		return -1;
+	node_drain_add_figures(cli, x->machines);
 	if (cli->json) {
 		node_print(json_deep_copy(m));
 		return 0;
 	}
 	node_gateways(m, &gateways);
-	printf("number    %lld\nname      %s\nstate     %s\ngateways  %s\n",
+	printf("number    %lld\nname      %s\nstate     %s\ndraining  %s\ngateways  %s\n",
 	       (long long)json_integer_value(json_object_get(m, "number")),
 	       json_string_value(json_object_get(m, "name")),
-	       json_string_value(json_object_get(m, "state")),
+	       json_string_value(json_object_get(m, "state")), node_drain_word(m),
 	       gateways.len ? buf_str(&gateways) : "-");
 	return 0;
 }
@@ -359,16 +378,19 @@ static int node_usage(const struct cli *cli)
 	struct cli_error t;
 
 	cli_error_what(&t, "usage", "node: missing or superfluous words");
-	cli_error_hint(&t, "type", "atoll node token | join URL TOKEN | ls | show NODE | rm NODE");
+	cli_error_hint(
+		&t, "type",
+		"atoll node token | join URL TOKEN | ls | show NODE | drain NODE | undrain NODE | rm NODE");
 	return cli_error_print(&t, cli->json, STATUS_USAGE);
 }
 
 static int run_node(const struct cli *cli, const struct args *a)
 {
 	const char *what = a->nwords ? a->words[0] : "ls";
-	unsigned words = !strcmp(what, "join")                          ? 3
-			 : !strcmp(what, "show") || !strcmp(what, "rm") ? 2
-									: 1;
+	int drains = !strcmp(what, "drain") || !strcmp(what, "undrain");
+	unsigned words = !strcmp(what, "join")                                    ? 3
+			 : drains || !strcmp(what, "show") || !strcmp(what, "rm") ? 2
+										  : 1;
 	const struct cluster_engine_flags f = { .config = args_text(a, NODE_CONFIG, NULL),
 						.state = args_text(a, NODE_STATE, NULL),
 						.name = args_text(a, NODE_NAME, NULL) };
@@ -378,6 +400,8 @@ static int run_node(const struct cli *cli, const struct args *a)
 
 	if (a->nwords && a->nwords != words)
 		return node_usage(cli);
+	if (drains)
+		return node_drain(cli, a, args_has(a, NODE_WAIT));
 	rc = cluster_engine_load(&x.engine, &f, &e);
 	if (rc == 0)
 		rc = !strcmp(what, "token")  ? node_token(&x, cli, a, &e)
@@ -395,6 +419,7 @@ static const struct example examples[] = {
 	  "on a gateway: a token with which one machine can join within an hour" },
 	{ "atoll node token --uses 3 --ttl 24h", "the same for three machines and a day" },
 	{ "atoll node join https://gateway.example.org:7071 TOKEN", "on a machine: become a node" },
+	{ "atoll node drain 7 --wait", "no new boxes on node 7, and wait until it has none" },
 	{ "atoll node rm 7", "refuse node 7 from now on" },
 	{ 0 },
 };
@@ -403,11 +428,12 @@ const struct command command_node = {
 	/* clang-format off */
 	.name = "node",
 	.group = "Machine",
-	.usage = "token | join URL TOKEN | ls | show NODE | rm NODE",
-	.summary = "add, list and remove nodes of a cluster",
-	.notes = "join runs on the machine that joins; it sends the token only to a gateway of the token's cluster. The others\n"
-		 "run on a gateway and use cluster.database and cluster.secrets. NODE is a number or a name.",
-	.words = "token join ls show rm",
+	.usage = "token | join URL TOKEN | ls | show NODE | drain NODE | undrain NODE | rm NODE",
+	.summary = "add, list, drain and remove nodes of a cluster",
+	.notes = "join runs on the machine that joins; it sends the token only to a gateway of the token's cluster. drain and\n"
+		 "undrain are requests to the daemon: a gateway (-H URL), or the node itself as `self`. The others run on a\n"
+		 "gateway and use cluster.database and cluster.secrets. NODE is a number or a name.",
+	.words = "token join ls show drain undrain rm",
 	.flags = flags,
 	.nflags = NODE_FLAGS,
 	.max_words = 3,

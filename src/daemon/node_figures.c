@@ -99,6 +99,7 @@ void node_figures_read(struct node_figures *f, struct control_figures *out)
 		.cpus = f->cpus,
 		.memory_total = f->sample.mem_total ? f->sample.mem_total : 1,
 		.boxes = fleet->count,
+		.draining = fleet->is_draining,
 		.boxes_most = fleet->conf.boxes_most,
 		.pool = f->api->about.pooled,
 		.refusals = fleet->figures.create_failed,

@@ -935,6 +935,8 @@ static int server_begin(struct server *x, struct err *e)
 	x->api.http.limits.per_address =
 		(uint32_t)config_number(s->config, CONFIG_ADDRESS_CONNECTIONS);
 	fleet_init(&x->api.fleet, &x->loop, x->api.store, &conf, boot);
+	if (fleet_load_draining(&x->api.fleet, s->folder, e) < 0)
+		return -1;
 	x->api.fleet.user = x;
 	x->vault.store = x->api.store;
 	x->api.fleet.vault = &x->vault;

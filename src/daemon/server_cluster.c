@@ -237,6 +237,27 @@ static void cluster_figures(void *user, struct control_figures *out)
 	out->draining |= x->stopped;
 }
 
+/* For GET /v1/nodes/self. */
+static json_t *cluster_self(struct api *a)
+{
+	struct server_cluster *x = a->node_user;
+	struct tunnel_client_figures f = tunnel_client_figures(x->client);
+	struct tunnel_node n = { .number = x->self.number,
+				 .state = f.connected ? TUNNEL_UP : TUNNEL_UNREACHABLE,
+				 .since_unix_ms = a->started_ns / 1000000,
+				 .heartbeats = 1,
+				 .idle = f.links - f.busy,
+				 .busy = f.busy };
+	json_t *doc;
+
+	snprintf(n.name, sizeof(n.name), "%s", x->name);
+	snprintf(n.version, sizeof(n.version), "%s", ATOLL_VERSION);
+	cluster_figures(x, &n.figures);
+	doc = gateway_node_json(&n);
+	control_figures_fini(&n.figures);
+	return doc;
+}
+
 static void cluster_start_node(struct server_cluster *x)
 {
 	const struct tunnel_client_hooks hooks = { .user = x,
@@ -252,6 +273,8 @@ static void cluster_start_node(struct server_cluster *x)
 		conf.gateways++;
 	cluster_ask_connector(x);
 	x->client = tunnel_client_new(x->api->loop, &x->api->http, &conf, &hooks);
+	x->api->node_user = x;
+	x->api->node_self = cluster_self;
 }
 
 /* ---- figures ---- */

@@ -114,6 +114,7 @@ static void volume_box_make(struct volume_box *d)
 	snprintf(want.row.template, sizeof(want.row.template), "base");
 	want.row.metadata = PURPOSE;
 	want.row.lifetime_ms = LIFETIME_MS;
+	want.continues = 1;
 	want.is_own = 1; /* only the file worker runs in it */
 	d->wait.done = volume_box_made;
 	if (box_create(&c->api->fleet, &want, &d->wait, &b, &e) < 0)

@@ -55,7 +55,8 @@ struct box_spec {
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */
 	unsigned nlayers;
 	struct choose_request isolation; /* zero: nothing requested; its needs are added */
-	int is_own; /* only programs of Atoll run in it: no minimum tier applies */
+	int is_own;    /* only programs of Atoll run in it: no minimum tier applies */
+	int continues; /* for work that has begun: a machine that drains still creates it */
 	char root
 		[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
 };

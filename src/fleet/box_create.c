@@ -18,6 +18,7 @@
 #include "store/volumes.h"
 #include "wire/sock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -446,10 +447,15 @@ int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 
 	if (bounds_check(&f->conf.most, &want->limits, e) < 0)
 		return -1;
-	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most)
-		return err_set(e, ERR_LIMIT,
-			       "this machine already has %u boxes, the maximum (limits.max_boxes)",
-			       f->conf.boxes_most);
+	if (!want->continues && fleet_check_accepts(f, e) < 0)
+		return -1;
+	if (f->conf.boxes_most && boxes_at_once(f) >= f->conf.boxes_most) {
+		err_set(e, ERR_LIMIT,
+			"this machine already has %u boxes, the maximum (limits.max_boxes)",
+			f->conf.boxes_most);
+		e->sys = EUSERS;
+		return -1;
+	}
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);

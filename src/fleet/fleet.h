@@ -179,6 +179,7 @@ struct fleet {
 	struct isolation isolation;
 	char boot[64];
 	int looked_at_clock;
+	int is_draining; /* fleet_set_draining() */
 	struct box *slots[FLEET_SLOTS];
 	struct box *making; /* boxes without an id yet, hence not in the table */
 	struct fleet_team *teams[FLEET_TEAM_SLOTS];
@@ -228,6 +229,13 @@ must_check int fleet_restore(struct fleet *f, struct err *e);
 void fleet_set_sole_server(struct fleet *f, int alone);
 void fleet_restored(struct fleet *f); /* from box_restore.c: one box less to wait for */
 void fleet_fini(struct fleet *f);     /* releases everything; the boxes keep running */
+
+/* draining.c: a machine that drains takes no new boxes; those that it has continue. It is stored in the folder
+ * of the store, so that it survives restarts. */
+must_check int fleet_load_draining(struct fleet *f, const char *folder, struct err *e);
+must_check int fleet_set_draining(struct fleet *f, const char *folder, int on, struct err *e);
+/* -1, ERR_LIMIT with sys ESHUTDOWN: this machine drains. */
+must_check int fleet_check_accepts(const struct fleet *f, struct err *e);
 
 struct box *fleet_find(const struct fleet *f, const char *id);
 /* A box of one team, by id, else by name; NULL: none. */

@@ -4,6 +4,7 @@
 #include "e2b/e2b.h"
 #include "gateway/gateway_call.h"
 #include "gateway/node_events.h"
+#include "gateway/nodes.h"
 #include "gateway/socket.h"
 
 #include <stdio.h>
@@ -49,6 +50,21 @@ static void gateway_any(struct gateway_call *x)
 		forward_fail_unreachable(x, e.msg);
 }
 
+/* The node itself carries out what the path orders. */
+static void gateway_member(struct gateway_call *x)
+{
+	struct tunnel_node *n = gateway_find_node(x->gateway->tunnels, x->target.object);
+
+	if (n) {
+		forward_hold_body(x);
+		forward_begin(x, n->number);
+	} else {
+		call_error(x->call, 404, "not_found",
+			   "no node of this name or number has been connected", x->target.object,
+			   "atoll node ls");
+	}
+}
+
 static void gateway_go(struct gateway_call *x)
 {
 	switch (x->target.kind) {
@@ -74,6 +90,9 @@ static void gateway_go(struct gateway_call *x)
 	case TARGET_ANY:
 		forward_hold_body(x);
 		gateway_any(x);
+		break;
+	case TARGET_MEMBER:
+		gateway_member(x);
 		break;
 	case TARGET_LIST:
 		list_begin(x);

@@ -3,6 +3,9 @@
 #include "gateway/gateway.h"
 #include "record/record.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static json_t *nodes_figures(const struct control_figures *f)
 {
 	json_t *labels = json_array();
@@ -31,6 +34,23 @@ static json_t *nodes_one(unsigned number, const char *name, const char *state, i
 			 n->heartbeats ? nodes_figures(&n->figures) : json_null(), "connections",
 			 "idle", (json_int_t)n->idle, "busy", (json_int_t)n->busy, "waiting",
 			 (json_int_t)n->waiting);
+}
+
+json_t *gateway_node_json(const struct tunnel_node *n)
+{
+	return nodes_one(n->number, n->name, tunnel_state_name(n->state), n->since_unix_ms, n);
+}
+
+struct tunnel_node *gateway_find_node(struct tunnels *t, const char *which)
+{
+	for (struct tunnel_node *n = tunnels_next(t, NULL); n; n = tunnels_next(t, n)) {
+		char number[16];
+
+		snprintf(number, sizeof(number), "%u", n->number);
+		if (!strcmp(which, number) || !strcmp(which, n->name))
+			return n;
+	}
+	return NULL;
 }
 
 json_t *gateway_nodes_json(struct api *a)

@@ -51,6 +51,7 @@ static const struct target_row {
 	{ NULL, "/v1/teams/{id}/network", TARGET_ABSENT, 0 },
 	{ NULL, "/v1/teams/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/ui/**", TARGET_LOCAL, 0 },
+	{ "POST", "/v1/nodes/{id}/**", TARGET_MEMBER, 0 },
 	{ NULL, "/v1/nodes/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/cluster/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/models/**", TARGET_LOCAL, 0 },
@@ -222,6 +223,11 @@ void target_find(struct target *out, const struct http_req *r, int is_preview_ho
 		out->shape = row->shape;
 		if (row->kind == TARGET_NODE)
 			target_by_id(out, r->path, id, n);
+		else if (row->kind == TARGET_MEMBER) {
+			snprintf(out->object, sizeof(out->object), "%.*s", (int)n, id);
+			if (strcmp(out->object, "self") == 0) /* a gateway that is a node, too */
+				out->kind = TARGET_LOCAL;
+		}
 		return;
 	}
 }

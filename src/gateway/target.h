@@ -13,6 +13,7 @@ enum target_kind {
 	TARGET_ANY,    /* any node: all have the same answer */
 	TARGET_SOCKET, /* socket.h */
 	TARGET_LIST,   /* all nodes; the answers are merged */
+	TARGET_MEMBER, /* the node that the path names by number or name */
 	TARGET_ABSENT, /* not served by gateways yet */
 };
 

@@ -399,6 +399,7 @@ static int make_box(struct install *in, const char *team, struct err *e)
 	snprintf(want.row.template, sizeof(want.row.template), "base");
 	if (mount_mirror(in, &want, e) < 0)
 		return -1;
+	want.continues = 1;
 	in->made.done = box_made;
 	return box_create(in->fleet, &want, &in->made, &b, e);
 }

@@ -458,6 +458,8 @@ int pipeline_start(struct pipelines *a, const char *team, const char *who, const
 	json_t *doc;
 	int done;
 
+	if (fleet_check_accepts(a->fleet, e) < 0)
+		return -1;
 	if (pipelines_figures(a)->live >= PIPELINES_LIVE)
 		return err_set(e, ERR_LIMIT, "%d pipelines are in progress already",
 			       PIPELINES_LIVE);

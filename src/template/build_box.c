@@ -191,6 +191,7 @@ static void build_box_create(struct build_box *x)
 	snprintf(want.row.template, sizeof(want.row.template), "build");
 	snprintf(want.root, sizeof(want.root), "%s", x->root);
 	want.flags = x->flags & BUILD_BOX_STEP ? WIRE_CREATE_HOST_WRITABLE : 0;
+	want.continues = 1;
 	x->made.done = build_box_made;
 	if (box_create(all->fleet, &want, &x->made, &b, &e) < 0)
 		build_box_refused(x, &e);

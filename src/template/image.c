@@ -413,6 +413,7 @@ static int image_make_box(struct image_pull *p, struct err *e)
 	want.row.lifetime_ms = p->conf->timeout_ms * 2 + LIFETIME_EXTRA_MS;
 	snprintf(want.row.team, sizeof(want.row.team), "%s", p->team);
 	snprintf(want.row.template, sizeof(want.row.template), "base");
+	want.continues = 1;
 	p->made.done = image_box_made;
 	return box_create(p->fleet, &want, &p->made, &b, e);
 }

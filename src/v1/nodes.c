@@ -1,5 +1,11 @@
-/* nodes.c - GET /v1/nodes. See nodes.h. */
+/* nodes.c - see nodes.h. */
 #include "v1/nodes.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NODES_SELF "self" /* the node that is asked */
 
 void nodes_list(struct call *c)
 {
@@ -8,4 +14,89 @@ void nodes_list(struct call *c)
 			   NULL, "ask a daemon with cluster.role = gateway");
 	else
 		call_list(c, c->api->nodes(c->api), NULL);
+}
+
+/* By number or name. */
+static int nodes_is(const json_t *node, const char *which)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%lld",
+		 (long long)json_integer_value(json_object_get(node, "number")));
+	return !strcmp(which, number) ||
+	       !strcmp(which, json_string_value(json_object_get(node, "name")));
+}
+
+/* This machine, if it is the node that the path names; else NULL, and the request was answered. */
+static json_t *nodes_self(struct call *c)
+{
+	json_t *self = c->api->node_self ? c->api->node_self(c->api) : NULL;
+
+	if (!self)
+		call_error(c, 404, "not_found", "this daemon is not a node of a cluster", NULL,
+			   "ask a daemon with cluster.role = node or gateway");
+	else if (strcmp(call_param(c, 0), NODES_SELF) != 0 && !nodes_is(self, call_param(c, 0))) {
+		call_error(c, 404, "not_found", "this daemon is another node", call_param(c, 0),
+			   "ask a gateway, or use /v1/nodes/" NODES_SELF);
+		json_decref(self);
+		self = NULL;
+	}
+	return self;
+}
+
+void nodes_show(struct call *c)
+{
+	const char *which = call_param(c, 0);
+	json_t *all, *node, *found = NULL;
+	size_t i;
+
+	if (!c->api->nodes || (c->api->node_self && !strcmp(which, NODES_SELF))) {
+		found = nodes_self(c);
+		if (found)
+			call_json(c, 200, found);
+		return;
+	}
+	all = c->api->nodes(c->api);
+	json_array_foreach(all, i, node) if (!found && nodes_is(node, which)) found =
+		json_incref(node);
+	json_decref(all);
+	if (found)
+		call_json(c, 200, found);
+	else
+		call_error(c, 404, "not_found", "no node of this name or number has been connected",
+			   which, "GET /v1/nodes");
+}
+
+static void nodes_set_draining(struct call *c, int on)
+{
+	struct fleet *f = &c->api->fleet;
+	json_t *self;
+	struct err e;
+
+	if (!principal_is_operator(&c->who)) {
+		call_error(c, 403, "denied", "only operators drain nodes",
+			   "the key is not of an owner of team default", NULL);
+		return;
+	}
+	self = nodes_self(c);
+	if (!self)
+		return;
+	json_decref(self);
+	if (fleet_set_draining(f, c->api->conf.state, on, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	log_info(on ? "this node takes no new boxes" : "this node takes new boxes again",
+		 LOG_U("boxes", f->count));
+	call_json(c, 200, c->api->node_self(c->api));
+}
+
+void nodes_drain(struct call *c)
+{
+	nodes_set_draining(c, 1);
+}
+
+void nodes_undrain(struct call *c)
+{
+	nodes_set_draining(c, 0);
 }

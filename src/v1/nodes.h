@@ -1,5 +1,9 @@
-/* nodes.h - the nodes of a cluster, on a gateway. */
+/* nodes.h - the nodes of a cluster: all of them on a gateway, itself on a node. */
 #pragma once
 #include "api/api.h"
 
 void nodes_list(struct call *c); /* GET /v1/nodes */
+void nodes_show(struct call *c); /* GET /v1/nodes/{node} */
+/* POST /v1/nodes/{node}/drain and /undrain, on the node itself; a gateway forwards them. */
+void nodes_drain(struct call *c);
+void nodes_undrain(struct call *c);

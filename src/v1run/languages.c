@@ -205,6 +205,7 @@ static void languages_begin(struct survey *s)
 	if (!s->usual_memory)
 		want.limits.mem_bytes = SURVEY_MEMORY;
 	want.is_own = 1;
+	want.continues = 1;
 	s->asking = 1;
 	s->made.done = box_made;
 	if (box_create(f, &want, &s->made, &b, &e) < 0)
