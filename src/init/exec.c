@@ -460,6 +460,8 @@ static void leader_ended(struct exec *x, int status, const struct rusage *ru)
 		x->deadline_ns = loop_now_ns + x->grace_ms * 1000000ull;
 	else if (x->walled || x->put_down)
 		x->deadline_ns = loop_now_ns;
+	if (x->tty)
+		stream_hang_up(&x->out[0]);
 	exec_check(x);
 }
 

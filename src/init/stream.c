@@ -48,9 +48,12 @@ static int others_wait(const struct stream *s)
 				       (all[1].src.fd >= 0 && !stream_room(&all[1])));
 }
 
+/* A terminal that is hung up may be empty, and is then not readable; it can always be written to. */
 void stream_resume(struct stream *s)
 {
-	loop_want(&s->src, stream_room(s) && !others_wait(s) ? EPOLLIN : 0);
+	uint32_t what = EPOLLIN | (s->hung_up ? EPOLLOUT : 0);
+
+	loop_want(&s->src, stream_room(s) && !others_wait(s) ? what : 0);
 }
 
 static void stream_shut(struct stream *s)
@@ -80,7 +83,7 @@ static int stream_take(struct stream *s, uint64_t most)
 		return 0;
 	}
 	n = sys_read(s->src.fd, scratch, want < STREAM_CHUNK ? want : STREAM_CHUNK);
-	if (n == -EAGAIN || n == -EINTR)
+	if (n == -EINTR || (n == -EAGAIN && !s->hung_up))
 		return 0;
 	if (n <= 0) /* a terminal returns EIO after its last user has closed it */
 		return -1;
@@ -102,7 +105,7 @@ static int stream_drain(struct stream *s)
 
 	while (s->src.fd >= 0 && more > 0 && s->log.tip < until)
 		more = stream_take(s, STREAM_CHUNK);
-	if (more < 0)
+	if (more < 0 || (more > 0 && s->hung_up && s->src.fd >= 0))
 		at_end(s);
 	return s->src.fd < 0 || more > 0 || stream_room(s);
 }
@@ -144,10 +147,22 @@ static void stream_ready(struct event_source *src, uint32_t events)
 		channel_ready(s);
 		return;
 	}
+	if (s->hung_up) {
+		stream_drain(s);
+		return;
+	}
 	/* A pipe that is hung up and not readable stays empty: that saves the read. */
 	if ((!s->tty && (events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP) ||
 	    stream_take(s, STREAM_CHUNK) < 0)
 		at_end(s);
+}
+
+void stream_hang_up(struct stream *s)
+{
+	if (s->src.fd < 0)
+		return;
+	s->hung_up = 1;
+	stream_drain(s);
 }
 
 int stream_cut(struct stream *s)

@@ -18,6 +18,7 @@ struct stream {
 	struct exec *exec;
 	uint8_t index; /* 0 stdout or terminal, 1 stderr, 2 the channel */
 	uint8_t tty;
+	uint8_t hung_up; /* see stream_hang_up() */
 };
 
 void exec_pump_init(struct stream *s, struct exec *x, int index, uint64_t log_bytes);
@@ -27,3 +28,6 @@ void stream_resume(struct stream *s);  /* a reader has moved: listen again, if t
 /* The leader has ended and its grace period has expired: reads the content of the pipe, then
  * closes it. Returns 0 if readers must catch up first. */
 int stream_cut(struct stream *s);
+/* The leader of the session of a terminal has ended. Linux hangs up the terminal then; gVisor does not,
+ * and processes in the background could keep it open for ever. Reads what it contains, and closes it. */
+void stream_hang_up(struct stream *s);

@@ -50,14 +50,44 @@ static int log_open(struct log *l)
 	return l->fd;
 }
 
-static void drop_below(struct log *l, uint64_t from)
+static void log_set_from(struct log *l, uint64_t from)
 {
-	if (l->fd >= 0)
-		sys_fallocate(l->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, l->from,
-			      from - l->from);
 	extra -= extra_of(l);
 	l->from = from;
 	extra += extra_of(l);
+}
+
+/* Moves the kept bytes to the beginning of the file. Parts overlap, so after an error none of them is
+ * known to be right. */
+static void log_compact(struct log *l)
+{
+	static char part[PUNCH_MOST];
+	uint64_t kept = l->tip - l->from, done = 0;
+
+	while (done < kept) {
+		uint64_t left = kept - done;
+		long n = sys_pread(l->fd, part, left < sizeof(part) ? left : sizeof(part),
+				   l->from - l->base + done);
+
+		if (n <= 0 || sys_pwrite(l->fd, part, (size_t)n, done) != n)
+			break;
+		done += (uint64_t)n;
+	}
+	if (done < kept)
+		log_set_from(l, l->tip);
+	l->base = l->from;
+	sys_ftruncate(l->fd, l->tip - l->base);
+}
+
+static void drop_below(struct log *l, uint64_t from)
+{
+	long err = l->fd < 0 ? 0
+			     : sys_fallocate(l->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					     l->from - l->base, from - l->from);
+
+	log_set_from(l, from);
+	if (err < 0 && l->from - l->base >= (l->tip - l->from) / 2)
+		log_compact(l);
 }
 
 void log_append(struct log *l, const void *bytes, size_t n)
@@ -65,7 +95,8 @@ void log_append(struct log *l, const void *bytes, size_t n)
 	size_t done = 0;
 
 	while (log_open(l) >= 0 && done < n) {
-		long w = sys_pwrite(l->fd, (const char *)bytes + done, n - done, l->tip + done);
+		long w = sys_pwrite(l->fd, (const char *)bytes + done, n - done,
+				    l->tip - l->base + done);
 
 		if (w <= 0)
 			break;
@@ -108,5 +139,5 @@ uint64_t log_room_for(const struct log *l)
 
 long log_read(const struct log *l, uint64_t at, void *to, size_t n)
 {
-	return sys_pread(l->fd, to, n, at);
+	return sys_pread(l->fd, to, n, at - l->base);
 }

@@ -1,7 +1,8 @@
 /* output_log.h - one output stream, stored by offset.
- * Owns: a memfd in which the position is the offset in the stream. It is created at the first
- * byte; old bytes are punched out, so the file is sparse and the newest `limit` bytes are in
- * memory. */
+ * Owns: a memfd in which the position is the offset in the stream, less `base`. It is created at the
+ * first byte; old bytes are punched out, so the file is sparse and the newest `limit` bytes are in
+ * memory. gVisor punches no holes: there the kept bytes are moved to the beginning of the file when
+ * dropped ones are half as many, and the file has at most 1.5 times the limit. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@ struct log {
 	int fd;         /* -1: nothing was ever written */
 	uint64_t tip;   /* bytes seen so far: the offset of the next one */
 	uint64_t from;  /* first byte still kept; all before it are dropped */
+	uint64_t base;  /* offset of the first byte of the file */
 	uint64_t limit; /* how many a late reader may count on */
 };
 

@@ -576,10 +576,20 @@ static inline long sys_getresgid(uint32_t out[3])
 	return SYS(getresgid, &out[0], &out[1], &out[2]);
 }
 
+/* gVisor has no ids for files alone: there the effective ones change. With an effective uid other than 0
+ * the group cannot be changed, so on the way back the uid comes first. */
 static inline void sys_setfsid(uint32_t uid, uint32_t gid)
 {
-	SYS(setfsgid, gid);
-	SYS(setfsuid, uid);
+	if (SYS(setfsgid, gid) != -ENOSYS) {
+		SYS(setfsuid, uid);
+		return;
+	}
+	if (SYS(setresgid, -1, gid, -1) >= 0) {
+		SYS(setresuid, -1, uid, -1);
+	} else {
+		SYS(setresuid, -1, uid, -1);
+		SYS(setresgid, -1, gid, -1);
+	}
 }
 
 static inline long sys_capget(struct __user_cap_data_struct out[2])

@@ -23,17 +23,22 @@ static void boxed_engine(char *uid, size_t n)
 		LOAD(nr),
 		UNLESS(BPF_JEQ, SYS_ioctl, 3),
 		LOAD(args[1]),
-		UNLESS(BPF_JEQ, TIOCGPTPEER, 10),
+		UNLESS(BPF_JEQ, TIOCGPTPEER, 15),
 		FAILS(25 /* ENOTTY */),
 		UNLESS(BPF_JEQ, SYS_prctl, 3),
 		LOAD(args[0]),
-		UNLESS(BPF_JEQ, PR_CAP_AMBIENT, 6),
+		UNLESS(BPF_JEQ, PR_CAP_AMBIENT, 11),
 		FAILS(22 /* EINVAL */),
-		UNLESS(BPF_JEQ, SYS_close_range, 4),
+		UNLESS(BPF_JEQ, SYS_fallocate, 1),
+		FAILS(95 /* EOPNOTSUPP */),
+		UNLESS(BPF_JEQ, SYS_setfsuid, 1),
+		FAILS(38 /* ENOSYS */),
+		UNLESS(BPF_JEQ, SYS_setfsgid, 1),
+		FAILS(38),
+		UNLESS(BPF_JEQ, SYS_close_range, 3),
 		LOAD(args[1]),
-		UNLESS(BPF_JGT, 0x7fffffff, 2),
+		UNLESS(BPF_JGT, 0x7fffffff, 1),
 		FAILS(22),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
@@ -93,6 +98,65 @@ static void a_file_worker_starts(struct box *b)
 	char text[16] = "";
 
 	CHECK(get_bytes(w, "/etc/passwd", 0, 4, text, sizeof(text)) == 4);
+}
+
+/* And init is itself again afterwards: it can start a program as the user. */
+static void an_early_file_belongs_to_the_user(struct box *b)
+{
+	struct wire_put put = { .head = head(WIRE_PUT_EARLY, 9), .mode = 0640 };
+	struct wire_start st = starting(1);
+	char folder[40], tail[60];
+	struct stat file, above;
+	int n;
+
+	snprintf(folder, sizeof(folder), "/tmp/early.%d", (int)getpid());
+	n = snprintf(tail, sizeof(tail), "%s/f%ctext", folder, 0);
+	send_frame(b->conn, &put, sizeof(put), tail, (size_t)n, -1);
+	shell(b->conn, &st, "id -u");
+	CHECK(!strcmp(hear(b->conn)->text[0], "1000\n"));
+	snprintf(tail, sizeof(tail), "%s/f", folder);
+	CHECK(stat(folder, &above) == 0 && stat(tail, &file) == 0);
+	unlink(tail);
+	rmdir(folder);
+	CHECK(file.st_uid == 1000 && file.st_gid == 1000 && file.st_mode == (S_IFREG | 0640));
+	CHECK(above.st_uid == 1000 && file.st_size == 4);
+}
+
+/* Of the logs of all execs; on this kernel every byte of a file is in memory. */
+static long bytes_of_logs(const struct box *b)
+{
+	char path[300], link[40];
+	struct stat st;
+	long sum = 0;
+
+	for (int fd = 0; fd < 64; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)b->pid, fd);
+		n = readlink(path, link, sizeof(link) - 1);
+		if (n > 0 && !strncmp(link, "/memfd:log", 10) && stat(path, &st) == 0)
+			sum += st.st_size;
+	}
+	return sum;
+}
+
+static void old_output_is_dropped_without_holes_in_files(struct box *b)
+{
+	struct wire_start st = starting(1);
+	struct exec_output *h;
+	auto_fd int other = -1;
+
+	st.log_bytes = 65536;
+	st.head.flags = WIRE_START_DETACHED;
+	shell(b->conn, &st, "seq 1000000 1200000"); /* lines of 8 bytes */
+	hear(b->conn);
+	CHECK(bytes_of_logs(b) >= 65536 && bytes_of_logs(b) <= 3 * 65536);
+	other = box_connect(b);
+	send_credit(other, WIRE_ATTACH, 1, 0, 8 * 195000, UINT64_MAX, 0);
+	h = hear(other);
+	CHECK(h->first[0] == 8 * 195000 && h->n[0] == 8 * 5001);
+	CHECK(!strncmp(h->text[0], "1195000\n1195001\n", 16));
+	CHECK(!strncmp(h->text[0] + h->n[0] - 8, "1200000\n", 8));
 }
 
 /* ---- counters of the kernel of a guest ---- */
@@ -162,6 +226,8 @@ static const struct test tests[] = {
 	TEST(the_bounding_set_is_dropped_before_the_uid_changes),
 	TEST(a_terminal_is_opened_by_its_name),
 	TEST(a_file_worker_starts),
+	TEST(an_early_file_belongs_to_the_user),
+	TEST(old_output_is_dropped_without_holes_in_files),
 };
 
 int main(int argc, char **argv)
