@@ -38,8 +38,9 @@ enum { LOCK_TRIES = 200, LOCK_WAIT_US = 5000, OPEN_MOST = 256, FILES_RESERVED = 
 #define F_SEAL_EXEC 0x20
 #endif
 
-extern const char init_image[], init_image_end[]; /* init_image.S */
-extern const char mux_image[], mux_image_end[];   /* mux_image.S */
+extern const char init_image[], init_image_end[];       /* init_image.S */
+extern const char mux_image[], mux_image_end[];         /* mux_image.S */
+extern const char preload_image[], preload_image_end[]; /* preload_image.S */
 
 static char shared_tiers[200]; /* empty: <state>/tiers */
 
@@ -240,7 +241,9 @@ static int build_keeper_root(const struct host_state *h, const char *run_dir, st
 		return err_sys(e, "open the skeleton");
 	if (template_base(skeleton, rootless, e) < 0 || template_image(image, rootless, e) < 0)
 		return -1;
-	if (gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0)
+	if (gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0 ||
+	    gvisor_write_preload(engine, preload_image, (size_t)(preload_image_end - preload_image),
+				 e) < 0)
 		return err_in(e, "files of engines");
 	umask(077);
 	return keeper_root_end(root, e);

@@ -239,6 +239,9 @@ static int write_etc(int etc, struct err *e)
 		return -1;
 	if (symlinkat(os, etc, "os-release") < 0)
 		return err_sys(e, "link os-release");
+	/* Leads nowhere but in gVisor: gvisor_write_preload(). */
+	if (symlinkat("/opt/atoll/engine/ld.so.preload", etc, "ld.so.preload") < 0)
+		return err_sys(e, "link ld.so.preload");
 	return 0;
 }
 

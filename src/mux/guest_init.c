@@ -6,6 +6,7 @@
 #include "mux/guest_init.h"
 #include "initlib/str.h"
 #include "initlib/sys.h"
+#include "mux/guest_proc.h"
 #include <linux/mount.h>
 #include <linux/securebits.h>
 
@@ -117,6 +118,15 @@ static int guest_init_place(const struct guest *how, int first, int feed)
 	return i < 0 ? i : (int)sys_dup3(i, 0, 0);
 }
 
+/* Without one programs run all the same, as in a container whose id could not be written. */
+static void guest_init_place_boot_id(void)
+{
+	int fd = guest_proc_boot_id();
+
+	if (fd >= 0)
+		sys_dup3(fd, BOOT_FD, 0);
+}
+
 static _Noreturn void guest_init_exec(const struct guest *how, int first, int feed)
 {
 	char name[] = "init", guest[] = "guest";
@@ -128,7 +138,11 @@ static _Noreturn void guest_init_exec(const struct guest *how, int first, int fe
 				 : -1;
 
 	if (guest_init_place(how, first, feed) < 0 ||
-	    (how->isolate && (guest_init_mount_proc(boot_mount) < 0 || guest_init_become() < 0)))
+	    (how->isolate && guest_init_mount_proc(boot_mount) < 0))
+		sys_exit(BAD_START);
+	if (how->isolate && how->boot < 0)
+		guest_init_place_boot_id();
+	if (how->isolate && guest_init_become() < 0)
 		sys_exit(BAD_START);
 	if (how->init_path)
 		sys_execve(how->init_path, argv, env);

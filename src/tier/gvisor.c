@@ -71,6 +71,15 @@ static int gvisor_new_file(int dir, const char *name, unsigned mode, struct err 
 	return fd;
 }
 
+static int gvisor_write_text(int dir, const char *name, const char *text, size_t n, struct err *e)
+{
+	auto_fd int to = gvisor_new_file(dir, name, 0644, e);
+
+	if (to < 0)
+		return -1;
+	return write(to, text, n) == (ssize_t)n ? 0 : err_sys(e, "write %s", name);
+}
+
 static int gvisor_copy_image(int dir, const char *name, int from, struct err *e)
 {
 	auto_fd int to = gvisor_new_file(dir, name, 0755, e);
@@ -86,17 +95,23 @@ static int gvisor_copy_image(int dir, const char *name, int from, struct err *e)
 
 int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e)
 {
-	auto_fd int config = gvisor_new_file(dir, "config.json", 0644, e);
-	const ssize_t n = sizeof(gvisor_config) - 1;
-
-	if (config < 0)
+	if (gvisor_write_text(dir, "config.json", gvisor_config, sizeof(gvisor_config) - 1, e) < 0)
 		return -1;
 	if (mkdirat(dir, "upper", 0755) < 0) /* a mount point */
 		return err_sys(e, "make upper");
-	if (write(config, gvisor_config, (size_t)n) != n)
-		return err_sys(e, "write config.json");
 	return gvisor_copy_image(dir, "mux", mux_exe, e) < 0 ||
 			       gvisor_copy_image(dir, "init", init_exe, e) < 0
+		       ? -1
+		       : 0;
+}
+
+int gvisor_write_preload(int dir, const char *image, size_t n, struct err *e)
+{
+	static const char list[] = "/opt/atoll/engine/preload.so\n";
+
+	return gvisor_write_text(dir, "preload.so", image, n, e) < 0 ||
+			       gvisor_write_text(dir, "ld.so.preload", list, sizeof(list) - 1, e) <
+				       0
 		       ? -1
 		       : 0;
 }

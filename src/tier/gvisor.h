@@ -12,6 +12,9 @@ extern const char gvisor_config[];
 
 /* Writes what the guest needs to a folder of the keeper root: config.json and the images of mux and init. */
 must_check int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e);
+/* The library of src/mux/preload.c, and the file that /etc/ld.so.preload of boxes leads to: in the other tiers that
+ * folder is empty, and the link leads nowhere. */
+must_check int gvisor_write_preload(int dir, const char *image, size_t n, struct err *e);
 
 /* The output of `runsc --version`: its version without "release-", and its date as a number. */
 must_check int gvisor_parse_version(const char *text, char out_version[40], unsigned *out_date,

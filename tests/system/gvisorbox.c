@@ -55,6 +55,21 @@ TEST(a_program_runs_on_another_kernel_than_that_of_the_host)
 	CHECK_INT(sh(&box, "test -w /dev/shm"), 0); /* semaphores and shared memory */
 }
 
+/* gVisor of 2022 rejects a flag of stat that coreutils 9 sets, and has no boot id. */
+TEST(programs_of_the_host_list_files_and_find_a_boot_id)
+{
+	char first[64];
+
+	NEED_GVISOR();
+	CHECK_INT(sh(&box, "ls -l /etc/passwd /usr && stat -c %s /etc/passwd && ls -d /tmp"), 0);
+	CHECK_INT(sh(&box, "cat /proc/sys/kernel/random/boot_id /proc/sys/kernel/hostname"), 0);
+	CHECK_INT(strlen(said), 37 + strlen("atoll\n"));
+	snprintf(first, sizeof(first), "%s", said);
+	CHECK_INT(sh(&box, "cat /proc/sys/kernel/random/boot_id /proc/sys/kernel/hostname"), 0);
+	CHECK_STR(said, first);
+	CHECK_INT(sh(&box, "echo x 2>/dev/null >/proc/sys/kernel/random/boot_id"), 2);
+}
+
 /* Is this path in the answer to CHANGES? */
 static int is_changed(int worker_fd, const char *path)
 {
@@ -92,9 +107,10 @@ static char terminal[4096];
 /* Runs a script in a terminal; its output is in `terminal`. */
 static int in_terminal(const char *script)
 {
-	struct wire_start st = { .head = sock_head(WIRE_START, 500),
+	static uint32_t ref = 500;
+	struct wire_start st = { .head = sock_head(WIRE_START, ref++),
 				 .argc = 3,
-				 .grace_ms = 1000,
+				 .grace_ms = 600000,
 				 .rows = 7,
 				 .cols = 60,
 				 .credit = { UINT64_MAX, UINT64_MAX } };
@@ -121,6 +137,32 @@ TEST(a_program_has_a_terminal)
 	CHECK_INT(in_terminal("tty; stty size; exit 4"), 4);
 	CHECK(strstr(terminal, "/dev/pts/"));
 	CHECK(strstr(terminal, "7 60"));
+}
+
+/* Its end is reported although a process of its session has the terminal open: Linux would have hung it up. */
+TEST(the_end_of_a_shell_is_the_end_of_its_terminal)
+{
+	NEED_GVISOR();
+	CHECK_INT(in_terminal("trap '' HUP; sleep 1000 & echo last; exit 5"), 5);
+	CHECK(strstr(terminal, "last\r\n"));
+	CHECK_INT(GOT(wire_exit)->cut, 0);
+}
+
+/* Files that came before the first program are written by init itself. */
+TEST(an_early_file_belongs_to_the_user)
+{
+	static const char tail[] = "/tmp/early/f\0text";
+	struct wire_put put = { .head = sock_head(WIRE_PUT_EARLY, 9), .mode = 0644 };
+	struct wire_create w = wish(wire_tier_flags(WIRE_TIER_GVISOR), 1);
+	struct made m;
+	struct err e;
+
+	NEED_GVISOR();
+	CHECK(make_as(keeper.fd, &w, &m) == 0);
+	CHECK(sock_send(m.init, &put, sizeof(put), tail, sizeof(tail) - 1, NULL, 0, &e) == 0);
+	CHECK_INT(sh(&m, "stat -c '%u %g' /tmp/early /tmp/early/f && rm -r /tmp/early"), 0);
+	CHECK_STR(said, "1000 1000\n1000 1000\n");
+	CHECK(end(keeper.fd, &m) == 0);
 }
 
 TEST(a_port_of_the_box_is_reached)
