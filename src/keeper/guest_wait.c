@@ -2,7 +2,10 @@
  *
  * mux reports on the first connection that the guest stub is connected, or why it is not. An engine
  * may need seconds, so the loop waits for the report, not a builder thread. Until then the job of
- * the box is kept here. The end of the box is a report, too, and so is the end of the time. */
+ * the box is kept here. The end of the box is a report, too, and so is the end of the time.
+ *
+ * Engines that boot use a processor each. If all boot that clients have requested, the last ones of many are
+ * too late, so only some boot at a time; the time of the others begins when they are started. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "jail/launch.h"
@@ -14,9 +17,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GUEST_MS 10000
-enum { SCORE_ROUNDS = 8 };
+enum { SCORE_ROUNDS = 8, BOOTS_PER_PROCESSOR = 2 };
 
 struct guest_wait {
 	struct source src; /* a second descriptor of the first connection */
@@ -156,6 +160,54 @@ int guest_wait_begin(struct keeper *k, struct build_job *job)
 	return 0;
 }
 
+static unsigned guest_wait_boots_most(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return (unsigned)(n < 1 ? 1 : n) * BOOTS_PER_PROCESSOR;
+}
+
+/* Boxes that a client waits for come before those of pools. */
+static void guest_wait_enqueue(struct keeper *k, struct build_job *take_job)
+{
+	struct build_job **at = &k->boots_queued;
+
+	while (*at && (take_job->for_pool || !(*at)->for_pool))
+		at = &(*at)->next;
+	take_job->next = *at;
+	*at = take_job;
+	k->nqueued++;
+}
+
+static struct build_job *guest_wait_dequeue(struct keeper *k)
+{
+	struct build_job *j = k->boots_queued;
+
+	k->boots_queued = j->next;
+	k->nqueued--;
+	k->booting++;
+	j->next = NULL;
+	return j;
+}
+
+void guest_wait_submit(struct keeper *k, struct build_job *take_job)
+{
+	if (!tier_has_guest(take_job->make.box->meta.about.tier)) {
+		builder_submit(k->builder, take_job);
+		return;
+	}
+	guest_wait_enqueue(k, take_job);
+	if (k->booting < guest_wait_boots_most())
+		builder_submit(k->builder, guest_wait_dequeue(k));
+}
+
+void guest_wait_booted(struct keeper *k)
+{
+	k->booting--;
+	if (k->boots_queued && k->booting < guest_wait_boots_most())
+		builder_submit(k->builder, guest_wait_dequeue(k));
+}
+
 static void guest_wait_end(struct keeper *k, uint64_t until_ns, const char *why)
 {
 	struct guest_wait *w = k->guests, *next;
@@ -182,5 +234,14 @@ void guest_wait_look(struct keeper *k)
 
 void guest_wait_end_all(struct keeper *k)
 {
+	struct build_job *all = steal(&k->boots_queued), *j;
+
 	guest_wait_end(k, UINT64_MAX, "the keeper is stopping");
+	k->nqueued = 0;
+	while ((j = all) != NULL) {
+		all = j->next;
+		k->booting++;
+		err_set(&j->err, ERR_SYS, "the keeper is stopping");
+		request_made(k, j);
+	}
 }

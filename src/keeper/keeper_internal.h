@@ -113,6 +113,9 @@ struct keeper {
 	uint64_t tier_maintain_ns; /* next time at which unused pools of tiers are emptied */
 	struct guest_wait *guests; /* boxes whose guest is booting */
 	unsigned nguests;
+	struct build_job
+		*boots_queued; /* boxes whose engine is not started yet: too many boot already */
+	unsigned nqueued, booting;
 };
 
 /* keeper.c */
@@ -199,6 +202,9 @@ must_check int tier_box_supports(const struct keeper *k, const struct keeper_box
 struct wire_tier_facts *tier_facts_copy(const struct keeper *k, unsigned tier); /* never NULL */
 
 /* guest_wait.c */
+/* Passes the job of a new box to the builder, or keeps it until another guest has booted. */
+void guest_wait_submit(struct keeper *k, struct build_job *take_job);
+void guest_wait_booted(struct keeper *k); /* one guest less boots, or has failed to */
 /* Keeps the job until the guest has reported, and then calls request_made(). -1: job->err is set. */
 must_check int guest_wait_begin(struct keeper *k, struct build_job *job);
 void guest_wait_ready(struct keeper *k, struct source *s);

@@ -189,7 +189,7 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 			j->make.box->root = root_copy(root_table_find(&k->roots, w->root));
 		}
 	}
-	builder_submit(k->builder, j);
+	guest_wait_submit(k, j);
 	return 0;
 }
 

@@ -200,7 +200,7 @@ int request_pool_limits(const struct keeper *k, const struct wire_limits *want,
 
 int request_too_many(struct keeper *k, struct client *c, const struct frame *f)
 {
-	if (builder_waiting(k->builder) + k->nguests < WAITING_MOST)
+	if (builder_waiting(k->builder) + k->nguests + k->nqueued < WAITING_MOST)
 		return 0;
 	request_refuse(k, c, f, ERR_LIMIT, "1024 requests wait for the keeper already; try again");
 	return 1;
@@ -355,6 +355,8 @@ void request_made(struct keeper *k, struct build_job *take_job)
 	if (tier_has_guest(b->meta.about.tier) && !j->err.kind && !j->make.guest_reported &&
 	    guest_wait_begin(k, j) == 0)
 		return;
+	if (tier_has_guest(b->meta.about.tier))
+		guest_wait_booted(k);
 	e = j->err;
 	if (j->make.home_of) {
 		warm_pool_box_created(k, j);
