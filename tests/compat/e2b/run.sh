@@ -6,14 +6,14 @@
 #	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before|tools] [plain|tls] [WORDS OF A TEST]
 #
 # The packages come from npm, at the versions of now/, before/ and tools/, into a folder outside of the tree:
-# E2B_COMPAT_CACHE, or below ~/.cache. The public server is never contacted: without a daemon nothing is sent.
+# E2B_COMPAT_CACHE, or below ~/.cache. A release has E2B_COMPAT_SECONDS (170) for all its tests. The public server is never contacted: without a daemon nothing is sent.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/compat/e2b/e2b.lib"
 case ${1-} in */*) shift ;; esac # tests/run names an init, as for every test
 releases=${1:-now before tools} ways=${2:-plain tls} words=${3-}
 
 drive() { # RELEASE WAY
-	timeout 170 node "$compat/drive.js" "$cache/$1" "$2" ${words:+"$words"} >"$work/tap" 2>&1
+	timeout "${E2B_COMPAT_SECONDS:-170}" node "$compat/drive.js" "$cache/$1" "$2" ${words:+"$words"} >"$work/tap" 2>&1
 	status=$?
 	grep '^#\|^ok\|^not ok' "$work/tap" | tee -a "$work/all"
 	grep -q '^# ran ' "$work/tap" && return
