@@ -29,5 +29,5 @@ void stream_resume(struct stream *s);  /* a reader has moved: listen again, if t
  * closes it. Returns 0 if readers must catch up first. */
 int stream_cut(struct stream *s);
 /* The leader of the session of a terminal has ended. Linux hangs up the terminal then; gVisor does not,
- * and processes in the background could keep it open for ever. Reads what it contains, and closes it. */
+ * and processes in the background could keep it open without limit. Reads what it contains, and closes it. */
 void stream_hang_up(struct stream *s);
