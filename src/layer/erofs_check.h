@@ -19,6 +19,6 @@ struct erofs_sum {
 /* image: the whole file. most: names that it may have; more is an error. */
 must_check int erofs_check(const uint8_t *image, size_t len, uint64_t most, struct erofs_sum *out,
 			   struct err *e);
-/* Only what tells a whole image from a cut one: the superblock and the size. */
+/* Only the superblock and the size: rejects an image that is cut off. */
 must_check int erofs_check_size(const uint8_t *first_block, size_t n, uint64_t file_bytes,
 				struct err *e);
