@@ -276,6 +276,13 @@ void init_conn_signal(struct init_conn *l, uint32_t ref, int signo)
 	frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
 }
 
+void init_conn_lease(struct init_conn *l, uint32_t ms)
+{
+	struct wire_lease f = { .head = sock_head(WIRE_LEASE, 0), .ms = ms };
+
+	frame_conn_send(&l->post, &f, sizeof(f), NULL, 0, -1);
+}
+
 void init_conn_resize(struct init_conn *l, uint32_t ref, uint16_t rows, uint16_t cols)
 {
 	struct wire_resize f = { .head = sock_head(WIRE_RESIZE, ref), .rows = rows, .cols = cols };

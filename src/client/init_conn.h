@@ -75,6 +75,8 @@ void init_conn_channel(struct init_conn *l, uint32_t ref, const void *bytes,
  * may follow immediately. */
 void init_conn_put_early(struct init_conn *l, uint32_t ref, const char *path, const void *bytes,
 			 size_t n);
+/* LEASE: without another one, all processes of the box stop after ms. */
+void init_conn_lease(struct init_conn *l, uint32_t ms);
 void init_conn_kill_on_close(struct init_conn *l); /* the box ends when this connection is closed */
 /* A frame without a body; x->on->answer or refused gets the answer. */
 void init_conn_request(struct init_conn *l, struct init_call *x, const struct init_call_ops *on,

@@ -55,6 +55,8 @@ enum node_lease_greeting node_lease_greeted(struct node_lease *l, int gateway, i
 void node_lease_settled(struct node_lease *l);
 /* Rule 2. */
 void node_lease_acked(struct node_lease *l, int gateway, uint64_t seq);
+/* The same for a caller that knows when the heartbeat was sent. */
+void node_lease_acked_at(struct node_lease *l, int gateway, uint64_t sent_ms);
 /* Rule 8: time for which names and restartable boxes are this node's; 0: none. For the frame LEASE, and before
  * every use of a name. */
 uint64_t node_lease_left_ms(const struct node_lease *l, uint64_t now_ms);

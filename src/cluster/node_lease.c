@@ -71,16 +71,19 @@ void node_lease_settled(struct node_lease *l)
 
 void node_lease_acked(struct node_lease *l, int gateway, uint64_t seq)
 {
-	struct node_lease_tunnel *t = node_lease_find(l, gateway);
+	const struct node_lease_tunnel *t = node_lease_find(l, gateway);
 
-	if (!t || !t->greeted)
-		return;
-	for (unsigned i = 0; i < LEASE_UNDER_WAY; i++) {
-		uint64_t until = t->heartbeats[i].sent_ms + LEASE_NODE_MS;
+	for (unsigned i = 0; t && i < LEASE_UNDER_WAY; i++)
+		if (t->heartbeats[i].seq == seq && t->heartbeats[i].sent_ms)
+			node_lease_acked_at(l, gateway, t->heartbeats[i].sent_ms);
+}
 
-		if (t->heartbeats[i].seq == seq && t->heartbeats[i].sent_ms && until > l->until_ms)
-			l->until_ms = until;
-	}
+void node_lease_acked_at(struct node_lease *l, int gateway, uint64_t sent_ms)
+{
+	const struct node_lease_tunnel *t = node_lease_find(l, gateway);
+
+	if (t && t->greeted && sent_ms + LEASE_NODE_MS > l->until_ms)
+		l->until_ms = sent_ms + LEASE_NODE_MS;
 }
 
 uint64_t node_lease_left_ms(const struct node_lease *l, uint64_t now_ms)

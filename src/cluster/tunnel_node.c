@@ -247,6 +247,12 @@ int tunnel_client_send_rows(struct tunnel_client *c, unsigned gateway, uint64_t 
 	return 1;
 }
 
+void tunnel_client_close(struct tunnel_client *c, unsigned gateway, const char *why)
+{
+	if (gateway < c->ngateways)
+		tunnel_client_close_control(&c->gateways[gateway], why, 1);
+}
+
 void tunnel_client_stop(struct tunnel_client *c)
 {
 	if (!c)

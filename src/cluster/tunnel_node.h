@@ -65,6 +65,8 @@ void tunnel_client_set_epoch(struct tunnel_client *c, uint64_t epoch);
  * now. -1: the message would be longer than CONTROL_LINE_NODE; send fewer rows. */
 int tunnel_client_send_rows(struct tunnel_client *c, unsigned gateway, uint64_t last,
 			    const struct json_t *rows);
+/* Closes the control connection to this gateway; another one is opened later. */
+void tunnel_client_close(struct tunnel_client *c, unsigned gateway, const char *why);
 /* Closes the control connections and opens no others: the server drains. Requests that are in
  * progress continue. */
 void tunnel_client_stop(struct tunnel_client *c);

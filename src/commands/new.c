@@ -26,6 +26,7 @@ enum {
 	NEW_IDLE,
 	NEW_ON_TIMEOUT,
 	NEW_KEEP,
+	NEW_ON_LOSS,
 	NEW_VOLUME,
 	NEW_SECRET,
 	NEW_LINK,
@@ -54,6 +55,8 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_IDLE] = FIELD_FLAG_IDLE,
 	[NEW_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[NEW_KEEP] = FIELD_FLAG_KEEP,
+	[NEW_ON_LOSS] = { "on-loss", 0, FLAG_TEXT, "keep|restart|restart_empty",
+			  "in a cluster, when the node of the box is lost (keep)" },
 	[NEW_VOLUME] = FIELD_FLAG_VOLUME,
 	[NEW_SECRET] = FIELD_FLAG_SECRET,
 	[NEW_LINK] = { "link", 0, FLAG_WORDS, "NAME=BOX",
@@ -106,6 +109,7 @@ static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 	fields_text(doc, a, NEW_TEMPLATE, "template");
 	fields_text(doc, a, NEW_SESSION, "session");
 	fields_text(doc, a, NEW_SNAPSHOT, "snapshot");
+	fields_text(doc, a, NEW_ON_LOSS, "on_loss");
 	fields_text(doc, a, NEW_ISOLATION, "isolation");
 	fields_text(doc, a, NEW_TRUST, "trust");
 	fields_number(doc, a, NEW_LIFETIME, "lifetime_ms");

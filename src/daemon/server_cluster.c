@@ -7,6 +7,7 @@
 #include "coordinator/cluster_client.h"
 #include "daemon/gateway_certificate.h"
 #include "daemon/node_figures.h"
+#include "daemon/node_leases.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
 #include "gateway/leases.h"
@@ -40,6 +41,7 @@ struct server_cluster {
 	/* node */
 	struct tunnel_client *client;
 	struct node_figures *figures;
+	struct node_leases *node_leases;
 	struct frame_conn connector;
 	int connector_open, stopped;
 	uint32_t dials; /* requested before the connection to that process came: bits by gateway */
@@ -258,11 +260,31 @@ static json_t *cluster_self(struct api *a)
 	return doc;
 }
 
+static void cluster_greeted(void *user, unsigned gateway, uint32_t number, uint64_t epoch,
+			    const struct json_t *owned)
+{
+	node_leases_greeted(((struct server_cluster *)user)->node_leases, gateway, number, epoch,
+			    owned);
+}
+
+static void cluster_acknowledged(void *user, unsigned gateway, uint64_t sent_ms)
+{
+	node_leases_acknowledged(((struct server_cluster *)user)->node_leases, gateway, sent_ms);
+}
+
+static void cluster_closed(void *user, unsigned gateway)
+{
+	node_leases_closed(((struct server_cluster *)user)->node_leases, gateway);
+}
+
 static void cluster_start_node(struct server_cluster *x)
 {
 	const struct tunnel_client_hooks hooks = { .user = x,
 						   .connect = cluster_dial,
-						   .figures = cluster_figures };
+						   .figures = cluster_figures,
+						   .greeted = cluster_greeted,
+						   .acknowledged = cluster_acknowledged,
+						   .closed = cluster_closed };
 	const char *const *gateways = config_list(x->start->config, CONFIG_CLUSTER_GATEWAYS);
 	struct tunnel_client_conf conf = { .number = x->self.number,
 					   .name = x->name,
@@ -275,6 +297,7 @@ static void cluster_start_node(struct server_cluster *x)
 	x->client = tunnel_client_new(x->api->loop, &x->api->http, &conf, &hooks);
 	x->api->node_user = x;
 	x->api->node_self = cluster_self;
+	node_leases_start(x->node_leases, x->client);
 }
 
 /* ---- figures ---- */
@@ -330,6 +353,9 @@ static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
 		cluster_put_gateway(m, x->tunnels);
 	if (x->client)
 		cluster_put_node(m, x->client);
+	if (x->client && !x->leases)
+		metrics_put(m, METRIC_CLUSTER_LEASE,
+			    (double)node_leases_left_ms(x->node_leases) / 1000, NULL, NULL);
 }
 
 /* ---- life ---- */
@@ -343,6 +369,8 @@ int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_co
 	x->supervisor = supervisor;
 	x->source.read = cluster_read_figures;
 	metrics_add_source(a->metrics, &x->source);
+	if (x->client_tls && node_leases_new(&x->node_leases, a, e) < 0)
+		return -1;
 	if (x->client_tls)
 		x->figures =
 			node_figures_new(a, config_list(x->start->config, CONFIG_CLUSTER_LABELS));
@@ -391,6 +419,7 @@ void server_cluster_free(struct server_cluster *x)
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);
 	node_figures_free(x->figures);
+	node_leases_free(x->node_leases);
 	if (x->connector_open)
 		frame_conn_fini(&x->connector);
 	tls_free(x->server_tls);

@@ -175,6 +175,9 @@ void box_end(struct box *b, enum cause because, struct box_wait *w);
 /* Writes what box_end() writes first, so that it can be part of the caller's transaction. The
  * caller then calls box_end() with the same cause, before it returns to the loop. */
 void box_mark_ending(struct box *b, enum cause because);
+/* Extends the time for which a box with on_loss runs: that of the lease of this node. Without a lease nothing is sent, and
+ * init stops the box when the last one ends. */
+void box_send_lease(struct box *b);
 /* Executes the on_timeout action: kill, pause, or end all programs and keep the files. */
 void box_on_timeout(struct box *b, enum cause because, uint64_t ms);
 /* Freezes all processes of a running box until it is resumed; with memory 0 its programs end and

@@ -61,6 +61,30 @@ void box_claim(struct box *b)
 	init_conn_remove_call(&b->look);
 }
 
+void box_send_lease(struct box *b)
+{
+	uint64_t ms = fleet_lease_left_ms(b->fleet);
+
+	if (ms && b->row.on_loss != STORE_LOSS_KEEP && b->because == CAUSE_EXIT &&
+	    init_conn_is_open(&b->line))
+		init_conn_lease(&b->line, ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
+}
+
+/* Before the first program. If the lease has ended meanwhile, the box waits for the next one. */
+static void create_arm_lease(struct box *b)
+{
+	if (b->row.on_loss != STORE_LOSS_KEEP && fleet_lease_left_ms(b->fleet) == 0)
+		init_conn_lease(&b->line, 0);
+	box_send_lease(b);
+}
+
+uint64_t fleet_lease_left_ms(const struct fleet *f)
+{
+	uint64_t now = loop_now_ms();
+
+	return f->lease.until_ms > now ? f->lease.until_ms - now : 0;
+}
+
 /* Records the volumes of the box in the store, also for the time after a restart. */
 static int create_attach(const struct box *b, struct err *e)
 {
@@ -110,6 +134,11 @@ static int create_settle(struct box *b, const struct wire_box *box, int take_fd,
 {
 	auto_fd int fd = take_fd;
 
+	if (b->row.on_loss != STORE_LOSS_KEEP && !isolation_can_stop_all((uint16_t)box->tier))
+		return err_set(
+			e, ERR_INVALID,
+			"on_loss: boxes of the tier process cannot be stopped when their node is "
+			"lost; choose another tier");
 	box_take_box(b, box);
 	isolation_add_inner(&b->row.isolation, box->inner);
 	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_MAX, b->about.id);
@@ -263,6 +292,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	box_leave(b); /* the list of boxes being created */
 	box_enter(b);
 	box_claim(b);
+	create_arm_lease(b);
 	box_set_state(b, BOX_RUNNING);
 	egress_client_open(b);
 	b->create_us = b->about.make_us;

@@ -85,6 +85,7 @@ static void restore_reached(struct box *b, const struct wire_box *box)
 	b->late = 0;
 	box_take_box(b, box);
 	box_claim(b);
+	box_send_lease(b);
 	box_set_state(b, b->row.state == STORE_BOX_STOPPED ? BOX_STOPPED : BOX_RUNNING);
 	egress_client_open(b);
 	set_active(b);

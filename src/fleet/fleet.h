@@ -73,6 +73,13 @@ struct fleet_conf {
 		*registries; /* rules for the registries that boxes may reach; NULL: none */
 };
 
+/* The lease of this node of a cluster: boxes with on_loss run until it ends. */
+struct fleet_lease {
+	int is_node;
+	int64_t epoch;     /* of the node; 0: none yet */
+	uint64_t until_ms; /* loop_now_ms() */
+};
+
 enum { FLEET_BUCKETS = 14 };
 struct fleet_histogram { /* seconds; the bounds are fleet_bounds */
 	uint64_t bucket[FLEET_BUCKETS + 1], count;
@@ -178,6 +185,7 @@ struct fleet {
 	struct egress_client egress_client;
 	struct isolation isolation;
 	char boot[64];
+	struct fleet_lease lease;
 	int looked_at_clock;
 	int is_draining; /* fleet_set_draining() */
 	struct box *slots[FLEET_SLOTS];
@@ -261,6 +269,8 @@ void fleet_emit(struct fleet *f, const char *team, const char *box, const char *
 		json_t *take_data);
 /* The same in two steps: the event is written as part of the open transaction, and published after
  * its commit, or dropped. */
+uint64_t fleet_lease_left_ms(const struct fleet *f); /* 0: no lease, or not a node */
+
 struct fleet_event {
 	struct store_event ev;
 	json_t *data;

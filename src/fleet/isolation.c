@@ -589,3 +589,8 @@ int isolation_is_rejection(const struct err *e)
 {
 	return e->kind == ERR_CONFLICT && e->sys == ENOTSUP;
 }
+
+int isolation_can_stop_all(uint16_t tier)
+{
+	return tier != WIRE_TIER_PROCESS;
+}

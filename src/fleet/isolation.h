@@ -115,9 +115,11 @@ int isolation_is_rejection(const struct err *e);
 
 /* `isolation` of a box: what its row has, and the features in force. names: of row.layers, NULL-terminated. */
 json_t *isolation_json(const struct store_box *row, const char *const *names);
-/* The same for a box without a row. text: as in row.isolation; NULL: container. */
+/* 1: init is the first process of the box, and can stop all others (on_loss). */
+int isolation_can_stop_all(uint16_t tier);
 /* Adds what the guest of a new box has reported (wire_box.inner) to the text of its choice. */
 void isolation_add_inner(char **text, uint16_t inner);
+/* isolation_json() for a box without a row. text: as in row.isolation; NULL: container. */
 json_t *isolation_text_json(const char *text, uint64_t features, const char *const *names);
 json_t *isolation_tiers_json(const struct fleet *f); /* GET /v1/tiers: an array */
 /* The name of the tier in a row; valid as long as the program. */

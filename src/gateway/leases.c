@@ -319,7 +319,7 @@ static void leases_answered(void *user, const struct coordinator_answer *a, cons
 	case COORDINATOR_DECLARE_LOST:
 		leases_declared(g, x->node, a);
 		break;
-	default: /* FORGET_NODE: the next list shows it */
+	default: /* FORGET_NODE, SETTLE_BOX: the next list or hello shows it */
 		break;
 	}
 	leases_forget_ask(x);
@@ -351,6 +351,7 @@ static void leases_ask(struct gateway_leases *g, const struct coordinator_reques
 static void leases_greet(struct gateway_leases *g, const struct lease_action *a,
 			 const struct coordinator_answer *hello)
 {
+	const struct node_status *s = gateway_leases_find(g, (unsigned)a->node);
 	json_t *owned = json_array();
 
 	for (unsigned i = 0; hello && i < hello->nnames; i++) {
@@ -361,10 +362,17 @@ static void leases_greet(struct gateway_leases *g, const struct lease_action *a,
 						       "kind", kind, "name", n->key.name,
 						       "template", n->key.template, "box", n->box));
 	}
-	for (unsigned i = 0; hello && i < hello->nsuperseded; i++)
-		json_array_append_new(owned,
-				      json_pack("{ss sI}", "superseded", hello->superseded[i].box,
-						"epoch", (json_int_t)hello->superseded[i].epoch));
+	for (unsigned i = 0; hello && i < hello->nsuperseded; i++) {
+		const struct coordinator_superseded *x = &hello->superseded[i];
+
+		if (s && s->known_epoch >= x->epoch)
+			leases_ask(g, &(struct coordinator_request){ .op = COORDINATOR_SETTLE_BOX,
+								     .node = a->node,
+								     .box = x->box });
+		else
+			json_array_append_new(owned, json_pack("{ss sI}", "superseded", x->box,
+							       "epoch", (json_int_t)x->epoch));
+	}
 	tunnels_greet(g->tunnels, (uint32_t)a->node, (uint64_t)a->epoch, owned);
 	json_decref(owned);
 }
@@ -477,9 +485,9 @@ static void leases_tunnel_up(void *user, struct tunnel_node *n, uint64_t epoch)
 {
 	struct gateway_leases *g = user;
 
-	(void)epoch;
 	if (g->is_stopped)
 		return;
+	leases_add(g, n->number)->known_epoch = (int64_t)epoch;
 	leases_judge_again(g, n->number);
 	gateway_lease_connected(g->lease, loop_now_ms(), (int)n->number);
 	leases_act(g, NULL);

@@ -16,10 +16,19 @@
 enum { DISK_FULL_BELOW = 64 * 1024 };
 
 static const char *const names[] = {
-	[CAUSE_EXIT] = "exit",           [CAUSE_SIGNAL] = "signal",     [CAUSE_MEMORY] = "memory",
-	[CAUSE_PROCESSES] = "processes", [CAUSE_DISK] = "disk",         [CAUSE_CPU] = "cpu",
-	[CAUSE_WALL] = "wall",           [CAUSE_LIFETIME] = "lifetime", [CAUSE_IDLE] = "idle",
-	[CAUSE_POLICY] = "policy",       [CAUSE_OPERATOR] = "operator", [CAUSE_HOST] = "host",
+	[CAUSE_EXIT] = "exit",
+	[CAUSE_SIGNAL] = "signal",
+	[CAUSE_MEMORY] = "memory",
+	[CAUSE_PROCESSES] = "processes",
+	[CAUSE_DISK] = "disk",
+	[CAUSE_CPU] = "cpu",
+	[CAUSE_WALL] = "wall",
+	[CAUSE_LIFETIME] = "lifetime",
+	[CAUSE_IDLE] = "idle",
+	[CAUSE_POLICY] = "policy",
+	[CAUSE_OPERATOR] = "operator",
+	[CAUSE_HOST] = "host",
+	[CAUSE_SUPERSEDED] = "superseded",
 };
 _Static_assert(ARRAY_LEN(names) == CAUSE_COUNT, "a cause without a name");
 
@@ -473,6 +482,12 @@ static void way_wall(const struct exit_info *x, struct buf *out)
 		buf_printf(out, "raise: atoll run --time %llus ...", s);
 }
 
+static void say_superseded(const struct exit_info *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "ended because its node was lost and the box was restarted on another node");
+}
+
 static void way_lifetime(const struct exit_info *x, struct buf *out)
 {
 	(void)x;
@@ -515,6 +530,7 @@ static const struct {
 	[CAUSE_POLICY] = { say_policy, way_policy, 1 },
 	[CAUSE_OPERATOR] = { say_operator, NULL, 1 },
 	[CAUSE_HOST] = { say_host, way_host, 0 },
+	[CAUSE_SUPERSEDED] = { say_superseded, NULL, 1 },
 };
 _Static_assert(ARRAY_LEN(words) == CAUSE_COUNT, "a cause without words");
 

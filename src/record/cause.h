@@ -17,6 +17,7 @@ enum cause {
 	CAUSE_POLICY,
 	CAUSE_OPERATOR,
 	CAUSE_HOST,
+	CAUSE_SUPERSEDED, /* the box was restarted on another node of its cluster */
 	CAUSE_COUNT,
 };
 

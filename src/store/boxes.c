@@ -56,9 +56,26 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	return -1;
 }
 
+static const char *const losses[STORE_LOSSES] = { "keep", "restart", "restart_empty" };
+
+const char *store_on_loss_name(enum store_on_loss t)
+{
+	return losses[t];
+}
+
+int store_on_loss_parse(const char *text, enum store_on_loss *out)
+{
+	for (unsigned i = 0; i < STORE_LOSSES; i++)
+		if (strcmp(text, losses[i]) == 0) {
+			*out = (enum store_on_loss)i;
+			return 0;
+		}
+	return -1;
+}
+
 /* Reading ---- */
 
-#define FIXED "id, team, template, created_ns, key, isolation"
+#define FIXED "id, team, template, created_ns, key, isolation, on_loss, epoch"
 #define CHANGING                                                                                   \
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
@@ -87,6 +104,10 @@ static void read_box(struct sql *q, void *row)
 	b->created_ns = sql_get_i64(q);
 	sql_get_text(q, b->key, sizeof(b->key));
 	b->isolation = sql_get_dup(q);
+	sql_get_text(q, word, sizeof(word));
+	if (store_on_loss_parse(word, &b->on_loss) < 0)
+		b->on_loss = STORE_LOSS_KEEP;
+	b->epoch = sql_get_i64(q);
 	sql_get_text(q, b->name, sizeof(b->name));
 	sql_get_text(q, b->session, sizeof(b->session));
 	sql_get_text(q, b->boot, sizeof(b->boot));
@@ -198,7 +219,7 @@ static int boxes_taken(const struct store_box *b, struct err *e)
 int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?,"
+		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?)");
 
@@ -208,6 +229,8 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	sql_i64(&q, b->created_ns);
 	sql_text(&q, b->key);
 	sql_json(&q, b->isolation, "{}");
+	sql_text(&q, store_on_loss_name(b->on_loss));
+	sql_i64(&q, b->epoch);
 	bind_changing(&q, b);
 	if (sql_run(&q, e) < 0)
 		return boxes_taken(b, e);

@@ -25,6 +25,15 @@ enum store_on_timeout {
 const char *store_on_timeout_name(enum store_on_timeout t); /* "kill", "keep", "pause" */
 int store_on_timeout_parse(const char *text, enum store_on_timeout *out); /* -1: no such word */
 
+enum store_on_loss {                  /* when the node of a cluster is lost */
+		     STORE_LOSS_KEEP, /* the box continues there, and is used again when the node returns */
+		     STORE_LOSS_RESTART,       /* from its last snapshot, on another node */
+		     STORE_LOSS_RESTART_EMPTY, /* on another node; without a snapshot with empty files */
+		     STORE_LOSSES
+};
+const char *store_on_loss_name(enum store_on_loss t); /* "keep", "restart", "restart_empty" */
+int store_on_loss_parse(const char *text, enum store_on_loss *out); /* -1: no such word */
+
 struct store_limits { /* 0: no such limit */
 	uint64_t mem_bytes, disk_bytes, disk_files, cpu_ms;
 	uint32_t cpu_milli, pids;
@@ -40,6 +49,8 @@ struct store_box {
 	char boot[64];            /* of the kernel it runs on: a reboot ends it */
 	enum store_box_state state;
 	enum store_on_timeout on_timeout;
+	enum store_on_loss on_loss;
+	int64_t epoch; /* of the node in which it was started; 0: not in a cluster */
 	int64_t created_ns;
 	int64_t started_ns;         /* the same, or when it was woken or resumed last */
 	int64_t ends_ns;            /* 0: no end */
@@ -73,7 +84,8 @@ void store_boxes_fini(struct store_boxes *l);
 
 /* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
-/* The whole row but id, team, template, created_ns, key and isolation, which never change. */
+/* The whole row but id, team, template, created_ns, key, isolation, on_loss and epoch, which never
+ * change. */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
 /* STORE_BOX_DELETED: sets cause and time; name and session can be used again. Other states clear
  * both. */

@@ -864,12 +864,19 @@ static const char stored_boxes[] =
 	"UPDATE boxes SET stored_ns = strftime('%s', 'now') * 1000000000"
 	" WHERE state IN ('kept', 'paused');";
 
+/* What a node of a cluster does with a box when the node is lost, and the epoch of the node in which the box was started.
+ * The last epoch of the node. */
+static const char leases[] =
+	"ALTER TABLE boxes ADD COLUMN on_loss TEXT NOT NULL DEFAULT 'keep';"
+	"ALTER TABLE boxes ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;"
+	"CREATE TABLE node_epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);";
+
 const char *const schema_steps[] = {
 	first,      contexts,     batches,   network,    package_sets,        cheaper_runs,
 	surfaces,   pauses,       snapshots, pipelines,  policies_and_agents, clocks,
 	history,    mcp_sessions, ui_links,  secrets,    network_rules,       templates,
 	usage,      series,       receipts,  schedules,  notifications,       usage_sums,
-	usage_disk, isolation,    proofs,    run_counts, stored_boxes,
+	usage_disk, isolation,    proofs,    run_counts, stored_boxes,        leases,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

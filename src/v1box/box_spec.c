@@ -33,6 +33,9 @@ const struct field box_limit_fields[] = {
 static const struct field on_timeout_values[] = {
 	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
 };
+static const struct field on_loss_values[] = {
+	FIELD_VALUE("keep"), FIELD_VALUE("restart"), FIELD_VALUE("restart_empty"), { 0 }
+};
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms",                                                                           \
 	  FIELD_INT,                                                                               \
@@ -71,6 +74,7 @@ const struct field box_create_fields[] = {
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
+	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: keep the box there, or restart it on another node from its last snapshot; restart_empty: also without a snapshot", on_loss_values },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
 	{ 0 },
 	/* clang-format on */
@@ -355,6 +359,32 @@ int box_spec_packages(struct call *c, const struct box_spec *want)
 	return 0;
 }
 
+/* A box that may be restarted elsewhere must be stopped here when the lease of this node ends. */
+static int spec_on_loss(struct call *c, struct store_box *row, struct err *e)
+{
+	const struct fleet_lease *l = &c->api->fleet.lease;
+	const char *text = call_text(c, "on_loss", "keep");
+
+	if (store_on_loss_parse(text, &row->on_loss) < 0)
+		return err_set(e, ERR_INVALID,
+			       "on_loss: '%.20s' is not keep, restart or restart_empty", text);
+	row->epoch = l->epoch;
+	if (row->on_loss == STORE_LOSS_KEEP)
+		return 0;
+	if (!l->is_node)
+		return err_set(
+			e, ERR_INVALID,
+			"on_loss: this daemon is not a node of a cluster (cluster.role), and "
+			"cannot restart boxes elsewhere");
+	if (fleet_lease_left_ms(&c->api->fleet) == 0) {
+		err_set(e, ERR_SYS,
+			"on_loss: this node has no lease of a gateway at the moment; try again");
+		e->sys = EBUSY;
+		return -1;
+	}
+	return 0;
+}
+
 int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -381,7 +411,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	out->row.env = box_spec_env(c, out->row.env, call_get(c, "env"));
 	out->row.volumes = dump_field(c, "volumes");
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
-	if (read_network(c, &out->row, e) < 0 ||
+	if (spec_on_loss(c, &out->row, e) < 0 || read_network(c, &out->row, e) < 0 ||
 	    secrets_want(c, call_get(c, "secrets"), out, e) < 0)
 		return -1;
 	out->warm = call_text(c, "warm", NULL);

@@ -122,6 +122,32 @@ a_node_that_does_not_answer_is_unreachable_then_lost_and_returns() {
 		'node.up node.lost node.unreachable'
 }
 
+# The fence in the init of a box: the daemon of its node does not answer, and its programs are stopped.
+a_box_with_on_loss_is_stopped_when_the_lease_of_its_node_ends_and_continues() {
+	leased() { box_on one '{"on_loss": "restart"}' >/dev/null 2>&1; }
+	soon leased
+	box_on one '{"on_loss": "restart"}'
+	is "$(of_body .on_loss)" restart "$(cat body)"
+	json POST "/v1/boxes/$box/execs" '{"command": "exec sleep 98761", "background": true}'
+	is "$status" 201 "$(cat body)"
+	program_runs() { program=$(pgrep -fx 'sleep 98761'); }
+	soon program_runs
+	freeze one
+	is_stopped() { [ "$(ps -o stat= -p "$program" | cut -c 1)" = T ]; }
+	soon is_stopped
+	thaw one
+	continues() { [ "$(ps -o stat= -p "$program" | cut -c 1)" = S ]; }
+	soon continues
+	# A new server process extends the lease of boxes that it finds.
+	kill -9 "$(server_of one)"
+	soon nodes_are "$are_up"
+	json POST "/v1/boxes/$box/execs" '{"command": "sleep 3; echo alive"}'
+	is "$(of_body .stdout | head -n 1)" alive "$(cat body)"
+	ask DELETE "/v1/boxes/$box"
+	json POST /v1/boxes '{"on_loss": "explode"}'
+	is "$status" 400 "$(cat body)"
+}
+
 requests_continue_without_the_database_and_nodes_keep_their_state() {
 	box_on two
 	kill -9 "$postgres_pid"
