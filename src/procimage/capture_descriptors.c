@@ -1,0 +1,388 @@
+/* capture_descriptors.c - open descriptors of a stopped program, one row of keep.h each. Sockets are in
+ * capture_sockets.c. */
+#include "procimage/capture_descriptors.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "procimage/keep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum { CONTENT_MOST = 16 << 20 };
+
+/* ---- the list ---- */
+
+static int capture_compare_numbers(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static int capture_list_numbers(struct capture *c, int *numbers, struct err *e)
+{
+	char path[64];
+	struct dirent *d;
+	DIR *dir;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", c->tracee.pid);
+	dir = opendir(path);
+	if (!dir)
+		return err_sys(e, "read %s", path);
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.')
+			continue;
+		if (n == IMAGE_DESCRIPTORS_MOST) {
+			closedir(dir);
+			return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, -1,
+					   "more than 4096 descriptors");
+		}
+		numbers[n++] = atoi(d->d_name);
+	}
+	closedir(dir);
+	qsort(numbers, (size_t)n, sizeof(*numbers), capture_compare_numbers);
+	return n;
+}
+
+static int capture_read_info(struct capture *c, struct open_descriptor *o, struct err *e)
+{
+	char path[64];
+	const char *flags;
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", c->tracee.pid, o->number);
+	n = readlink(path, o->target, sizeof(o->target) - 1);
+	if (n < 0 || stat(path, &o->st) < 0)
+		return err_sys(e, "read %s", path);
+	o->target[n] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", c->tracee.pid, o->number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "read %s", path);
+	while ((n = read(fd, buf_space(&o->info, 4096), 4096)) > 0)
+		buf_grew(&o->info, (size_t)n);
+	flags = strstr(buf_str(&o->info), "flags:\t");
+	if (!flags)
+		return err_set(e, ERR_SYS, "%s has no flags", path);
+	o->flags = (uint32_t)strtoul(flags + 7, NULL, 8);
+	return 0;
+}
+
+/* ---- numbers of one description ---- */
+
+static int capture_is_same(struct capture *c, int a, int b)
+{
+	return syscall(SYS_kcmp, c->tracee.pid, c->tracee.pid, KCMP_FILE, a, b) == 0;
+}
+
+static int capture_find_same(struct capture *c, const struct open_descriptor *o)
+{
+	const struct image_descriptor *d = image_descriptors(&c->image);
+
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++)
+		if (d[i].kind != DESCRIPTOR_SAME && d[i].inode == o->st.st_ino &&
+		    capture_is_same(c, d[i].number, o->number))
+			return d[i].number;
+	return -1;
+}
+
+/* ---- kinds ---- */
+
+static uint64_t capture_info_number(const struct open_descriptor *o, const char *name, int base)
+{
+	const char *at = strstr(buf_str(&o->info), name);
+
+	return at ? strtoull(at + strlen(name), NULL, base) : 0;
+}
+
+static int capture_open_again(struct capture *c, const struct open_descriptor *o, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", c->tracee.pid, o->number);
+	return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static int capture_add_content(struct capture *c, struct image_descriptor *d,
+			       const struct open_descriptor *o, struct err *e)
+{
+	auto_fd int fd = capture_open_again(c, o, O_RDONLY);
+	auto_buf struct buf content = { 0 };
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(e, "read the content of descriptor %d", o->number);
+	if (o->st.st_size > CONTENT_MOST)
+		return keep_refuse(e, KEEP_DELETED, c->tracee.pid, o->number, "more than 16 MiB");
+	while ((n = pread(fd, buf_space(&content, 65536), 65536, (off_t)content.len)) > 0)
+		buf_grew(&content, (size_t)n);
+	if (n < 0)
+		return err_sys(e, "read the content of descriptor %d", o->number);
+	d->data_bytes = (uint32_t)content.len;
+	d->data = procimage_add_bytes(&c->image, content.p, content.len);
+	return 0;
+}
+
+/* Memory that is also mapped would no longer be the same memory. */
+static int capture_is_mapped(const struct capture *c, uint64_t inode)
+{
+	const struct image_area *a = image_areas(&c->image);
+
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_AREAS]; i++)
+		if (a[i].kind == AREA_SHARED && a[i].offset == inode)
+			return 1;
+	return 0;
+}
+
+static int capture_add_file(struct capture *c, struct image_descriptor *d,
+			    const struct open_descriptor *o, struct err *e)
+{
+	char path[4300];
+	struct stat st;
+
+	d->offset = capture_info_number(o, "pos:\t", 10);
+	if (!o->st.st_nlink || !strncmp(o->target, "/memfd:", 7)) {
+		if (capture_is_mapped(c, o->st.st_ino))
+			return keep_refuse(e, KEEP_DELETED, c->tracee.pid, o->number,
+					   "also mapped as shared memory");
+		d->kind = DESCRIPTOR_MEMORY;
+		return capture_add_content(c, d, o, e);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/root%s", c->tracee.pid, o->target);
+	if (stat(path, &st) < 0 || st.st_ino != o->st.st_ino)
+		return keep_refuse(e, KEEP_OTHER, c->tracee.pid, o->number,
+				   "a file without a name");
+	d->kind = DESCRIPTOR_FILE;
+	d->path = procimage_add_string(&c->image, o->target);
+	return 0;
+}
+
+static int capture_add_device(struct capture *c, struct image_descriptor *d,
+			      const struct open_descriptor *o, struct err *e)
+{
+	unsigned minor_number = minor(o->st.st_rdev);
+
+	if (major(o->st.st_rdev) == 1 &&
+	    (minor_number == 3 || minor_number == 5 || minor_number == 7 || minor_number == 8 ||
+	     minor_number == 9))
+		return capture_add_file(c, d, o, e);
+	return keep_refuse(e, KEEP_DEVICE, c->tracee.pid, o->number, o->target);
+}
+
+/* The bytes are duplicated, not taken. */
+static int capture_add_pipe_bytes(struct capture *c, struct image_descriptor *d,
+				  const struct open_descriptor *o, struct err *e)
+{
+	auto_fd int from = capture_open_again(c, o, O_RDONLY);
+	auto_buf struct buf content = { 0 };
+	int copy[2];
+	ssize_t n, got;
+
+	if (from < 0 || pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_sys(e, "read the pipe of descriptor %d", o->number);
+	fcntl(copy[1], F_SETPIPE_SZ, fcntl(from, F_GETPIPE_SZ));
+	n = tee(from, copy[1], 1 << 30, SPLICE_F_NONBLOCK);
+	close(copy[1]);
+	while (n > 0 && (got = read(copy[0], buf_space(&content, 65536), 65536)) > 0)
+		buf_grew(&content, (size_t)got);
+	close(copy[0]);
+	if (n < 0 && errno != EAGAIN)
+		return err_sys(e, "read the pipe of descriptor %d", o->number);
+	d->data_bytes = (uint32_t)content.len;
+	d->data = procimage_add_bytes(&c->image, content.p, content.len);
+	return 0;
+}
+
+static int capture_add_pipe(struct capture *c, struct image_descriptor *d,
+			    const struct open_descriptor *o, struct err *e)
+{
+	d->kind = DESCRIPTOR_PIPE;
+	if (o->target[0] == '/')
+		return keep_refuse(e, KEEP_OTHER_PIPE, c->tracee.pid, o->number, o->target);
+	return (o->flags & O_ACCMODE) == O_WRONLY ? 0 : capture_add_pipe_bytes(c, d, o, e);
+}
+
+static void capture_add_timer(struct capture *c, struct image_descriptor *d,
+			      const struct open_descriptor *o)
+{
+	unsigned long long words[4] = { 0 };
+	const char *value = strstr(buf_str(&o->info), "it_value: (");
+	const char *interval = strstr(buf_str(&o->info), "it_interval: (");
+
+	if (interval)
+		sscanf(interval, "it_interval: (%llu, %llu)", &words[0], &words[1]);
+	if (value)
+		sscanf(value, "it_value: (%llu, %llu)", &words[2], &words[3]);
+	if (capture_info_number(o, "ticks: ", 10))
+		words[2] = 0, words[3] = 1; /* has expired and was not read: expires at once */
+	d->kind = DESCRIPTOR_TIMER;
+	d->type = (uint32_t)capture_info_number(o, "clockid: ", 10);
+	d->data_bytes = sizeof(words);
+	d->data = procimage_add_bytes(&c->image, words, sizeof(words));
+}
+
+static void capture_add_watches(struct capture *c, const struct open_descriptor *o)
+{
+	const char *line = buf_str(&o->info);
+	int number;
+	unsigned events;
+	unsigned long long data;
+
+	for (; (line = strstr(line, "tfd:")); line += 4)
+		if (sscanf(line, "tfd: %d events: %x data: %llx", &number, &events, &data) == 3)
+			*(struct image_watch *)procimage_add(&c->image, TABLE_WATCHES, 1) =
+				(struct image_watch){ o->number, number, events, 0, data };
+}
+
+static int capture_add_anonymous(struct capture *c, struct image_descriptor *d,
+				 const struct open_descriptor *o, struct err *e)
+{
+	static const struct {
+		const char *part;
+		enum keep row;
+	} refused[] = { { "io_uring", KEEP_IO_URING },
+			{ "userfaultfd", KEEP_USERFAULTFD },
+			{ "perf", KEEP_PERF },
+			{ "bpf", KEEP_PERF },
+			{ "notify", KEEP_NOTIFY } };
+
+	if (strstr(o->target, "[eventfd]")) {
+		d->kind = DESCRIPTOR_EVENT;
+		d->offset = capture_info_number(o, "eventfd-count:", 16);
+		d->type = (uint32_t)capture_info_number(o, "eventfd-semaphore:", 10);
+	} else if (strstr(o->target, "[timerfd]")) {
+		capture_add_timer(c, d, o);
+	} else if (strstr(o->target, "[eventpoll]")) {
+		d->kind = DESCRIPTOR_EPOLL;
+		capture_add_watches(c, o);
+	} else if (strstr(o->target, "[signalfd]")) {
+		d->kind = DESCRIPTOR_SIGNAL;
+		d->offset = capture_info_number(o, "sigmask:\t", 16);
+	} else {
+		for (unsigned i = 0; i < ARRAY_LEN(refused); i++)
+			if (strstr(o->target, refused[i].part))
+				return keep_refuse(e, refused[i].row, c->tracee.pid, o->number,
+						   o->target);
+		return keep_refuse(e, KEEP_OTHER, c->tracee.pid, o->number, o->target);
+	}
+	return 0;
+}
+
+static int capture_is_outside(const struct capture_options *opt, const struct open_descriptor *o)
+{
+	for (unsigned i = 0; i < opt->noutside; i++)
+		if (opt->outside[i].inode == o->st.st_ino)
+			return !S_ISREG(o->st.st_mode) && !S_ISDIR(o->st.st_mode);
+	return 0;
+}
+
+static int capture_describe(struct capture *c, struct image_descriptor *d,
+			    const struct open_descriptor *o, const struct capture_options *opt,
+			    struct err *e)
+{
+	d->peer = capture_find_same(c, o);
+	if (d->peer >= 0) {
+		d->kind = DESCRIPTOR_SAME;
+		return 0;
+	}
+	if (capture_is_outside(opt, o)) {
+		d->kind = DESCRIPTOR_OUTSIDE;
+		return 0;
+	}
+	if (S_ISFIFO(o->st.st_mode))
+		return capture_add_pipe(c, d, o, e);
+	if (S_ISSOCK(o->st.st_mode))
+		return capture_add_socket(c, d, o, e);
+	if (S_ISCHR(o->st.st_mode))
+		return capture_add_device(c, d, o, e);
+	if (S_ISREG(o->st.st_mode) || S_ISDIR(o->st.st_mode))
+		return capture_add_file(c, d, o, e);
+	return capture_add_anonymous(c, d, o, e);
+}
+
+/* ---- relations ---- */
+
+static int capture_number_exists(const struct capture *c, int number)
+{
+	const struct image_descriptor *d = image_descriptors(&c->image);
+
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++)
+		if (d[i].number == number)
+			return 1;
+	return 0;
+}
+
+static int capture_pair_pipe(struct capture *c, struct image_descriptor *d, struct err *e)
+{
+	struct image_descriptor *all = image_descriptors(&c->image);
+	unsigned readers = 0, writers = 0;
+
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++) {
+		if (all[i].kind != DESCRIPTOR_PIPE || all[i].inode != d->inode)
+			continue;
+		if (d->peer < 0)
+			d->peer = all[i].number;
+		readers += (all[i].flags & O_ACCMODE) != O_WRONLY;
+		writers += (all[i].flags & O_ACCMODE) != O_RDONLY;
+	}
+	if (!readers || !writers)
+		return keep_refuse(e, KEEP_OTHER_PIPE, c->tracee.pid, d->number,
+				   readers ? "reading end" : "writing end");
+	return 0;
+}
+
+static int capture_relate(struct capture *c, struct err *e)
+{
+	const struct image_watch *w = image_watches(&c->image);
+
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++) {
+		struct image_descriptor *d = &image_descriptors(&c->image)[i];
+
+		if (d->kind == DESCRIPTOR_PIPE && capture_pair_pipe(c, d, e) < 0)
+			return -1;
+		if (d->kind == DESCRIPTOR_PAIR && capture_pair_socket(c, d, e) < 0)
+			return -1;
+	}
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_WATCHES]; i++)
+		if (!capture_number_exists(c, w[i].number))
+			return keep_refuse(e, KEEP_OTHER, c->tracee.pid, w[i].epoll,
+					   "an epoll that watches a descriptor without a number");
+	return 0;
+}
+
+int capture_read_descriptors(struct capture *c, const struct capture_options *opt, struct err *e)
+{
+	static int numbers[IMAGE_DESCRIPTORS_MOST];
+	int n = capture_list_numbers(c, numbers, e);
+
+	if (n < 0)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		struct open_descriptor o = { .number = numbers[i] };
+		struct image_descriptor d = { .number = numbers[i], .peer = -1 };
+		int rc = capture_read_info(c, &o, e);
+
+		if (rc == 0) {
+			d.flags = o.flags & ~(uint32_t)O_CLOEXEC;
+			d.cloexec = o.flags & O_CLOEXEC ? 1 : 0;
+			d.inode = o.st.st_ino;
+			rc = capture_describe(c, &d, &o, opt, e);
+		}
+		buf_fini(&o.info);
+		if (rc < 0)
+			return -1;
+		*(struct image_descriptor *)procimage_add(&c->image, TABLE_DESCRIPTORS, 1) = d;
+	}
+	return capture_relate(c, e);
+}

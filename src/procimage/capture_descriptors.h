@@ -1,0 +1,18 @@
+/* capture_descriptors.h - one open descriptor of a stopped program, as /proc shows it. */
+#pragma once
+#include "base/buf.h"
+#include "procimage/capture.h"
+#include <sys/stat.h>
+
+struct open_descriptor {
+	int number;
+	uint32_t flags;
+	struct stat st;
+	char target[4096];
+	struct buf info;
+};
+
+int capture_add_socket(struct capture *c, struct image_descriptor *d,
+		       const struct open_descriptor *o, struct err *e);
+/* Finds the other end of a socket pair in the same program. */
+int capture_pair_socket(struct capture *c, struct image_descriptor *d, struct err *e);

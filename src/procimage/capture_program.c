@@ -1,0 +1,248 @@
+/* capture_program.c - what belongs to the whole program: ids, limits, handlers, timers. */
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "procimage/capture.h"
+#include "procimage/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* The text of a file of /proc, with a NUL. */
+static ssize_t capture_read_proc(pid_t pid, const char *name, char *to, size_t room, struct err *e)
+{
+	char path[96];
+	auto_fd int fd = -1;
+	size_t have = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "read %s", path);
+	while (have < room - 1 && (n = read(fd, to + have, room - 1 - have)) > 0)
+		have += (size_t)n;
+	to[have] = 0;
+	return (ssize_t)have;
+}
+
+static const char *capture_find_field(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? at + strlen(name) : "";
+}
+
+/* The last number of a line: the one of the innermost pid namespace. */
+static int capture_last_number(const char *line)
+{
+	int number = 0, n = 0;
+
+	while (sscanf(line, " %d%n", &number, &n) == 1) {
+		line += n;
+		if (*line == '\n')
+			break;
+	}
+	return number;
+}
+
+static int capture_read_stat(struct capture *c, struct err *e)
+{
+	struct image_program *p = image_program(&c->image);
+	uint64_t field[53] = { 0 };
+	char text[2048], *at;
+
+	if (capture_read_proc(c->tracee.pid, "stat", text, sizeof(text), e) < 0)
+		return -1;
+	at = strrchr(text, ')');
+	if (!at)
+		return err_set(e, ERR_SYS, "cannot read /proc/%d/stat", c->tracee.pid);
+	at += 3; /* after the state, which is field 3 */
+	for (unsigned i = 4; i < 53; i++)
+		field[i] = strtoull(at, &at, 10);
+	p->code[0] = field[26];
+	p->code[1] = field[27];
+	p->stack = field[28];
+	p->data[0] = field[45];
+	p->data[1] = field[46];
+	p->brk[0] = field[47];
+	p->args[0] = field[48];
+	p->args[1] = field[49];
+	p->env[0] = field[50];
+	p->env[1] = field[51];
+	return 0;
+}
+
+static int capture_read_status(struct capture *c, const struct capture_options *o, struct err *e)
+{
+	char text[8192], name[64];
+	struct image_program *p = image_program(&c->image);
+
+	for (unsigned i = 0; i < c->tracee.nthreads; i++) {
+		struct image_thread *s = &c->tracee.threads[i].state;
+
+		snprintf(name, sizeof(name), "task/%d/status", s->tid);
+		if (capture_read_proc(c->tracee.pid, name, text, sizeof(text), e) < 0)
+			return -1;
+		s->pending = strtoull(capture_find_field(text, "SigPnd:\t"), NULL, 16);
+		c->tracee.threads[i].inner_tid =
+			capture_last_number(capture_find_field(text, "NSpid:\t"));
+		sscanf(text, "Name:\t%15[^\n]", s->name);
+		if (atoi(capture_find_field(text, "Seccomp_filters:\t")) > o->filters)
+			return keep_refuse(e, KEEP_FILTERS, c->tracee.pid, -1, s->name);
+		if (i)
+			continue;
+		p->pid = c->tracee.threads[i].inner_tid;
+		p->group = capture_last_number(capture_find_field(text, "NSpgid:\t"));
+		p->session = capture_last_number(capture_find_field(text, "NSsid:\t"));
+		p->umask = (uint32_t)strtoul(capture_find_field(text, "Umask:\t"), NULL, 8);
+		p->pending = strtoull(capture_find_field(text, "ShdPnd:\t"), NULL, 16);
+		memcpy(p->name, s->name, sizeof(p->name));
+	}
+	return 0;
+}
+
+static int capture_refuse_state(struct capture *c, struct err *e)
+{
+	pid_t pid = c->tracee.pid;
+	char text[8192], name[64];
+
+	for (unsigned i = 0; i < c->tracee.nthreads; i++) {
+		snprintf(name, sizeof(name), "task/%d/children", c->tracee.threads[i].state.tid);
+		if (capture_read_proc(pid, name, text, 64, e) < 0)
+			return -1;
+		if (text[0])
+			return keep_refuse(e, KEEP_CHILDREN, pid, -1, text);
+	}
+	if (capture_read_proc(pid, "timers", text, sizeof(text), e) > 0)
+		return keep_refuse(e, KEEP_POSIX_TIMER, pid, -1, "timer_create");
+	return 0;
+}
+
+static int capture_read_timers(struct capture *c, struct err *e)
+{
+	struct image_program *p = image_program(&c->image);
+
+	for (unsigned i = 0; i < 3; i++) {
+		const uint64_t args[6] = { i, c->tracee.results };
+		long rc;
+
+		if (tracee_call(&c->tracee, &c->tracee.threads[0], SYS_getitimer, args, &rc, e) < 0)
+			return -1;
+		if (rc < 0 ||
+		    pread(c->tracee.memory, p->timers[i], 32, (off_t)c->tracee.results) != 32)
+			return err_set(e, ERR_SYS, "cannot read timer %u of process %d", i,
+				       c->tracee.pid);
+	}
+	return 0;
+}
+
+static int capture_read_links(struct capture *c, struct err *e)
+{
+	char path[64], target[4096], full[4200];
+	struct image *im = &c->image;
+	struct stat st;
+	uint32_t name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cwd", c->tracee.pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return err_sys(e, "read %s", path);
+	target[n] = 0;
+	name = procimage_add_string(im, target);
+	image_program(im)->folder = name;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", c->tracee.pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0 || stat(path, &st) < 0)
+		return err_sys(e, "read %s", path);
+	target[n] = 0;
+	snprintf(full, sizeof(full), "/proc/%d/root%s", c->tracee.pid, target);
+	if (access(full, F_OK) < 0)
+		return err_sys(e, "the program of process %d, %s, has no name", c->tracee.pid,
+			       target);
+	name = procimage_add_string(im, target);
+	image_program(im)->exe = (uint32_t)im->header.count[TABLE_FILES];
+	*(struct image_file *)procimage_add(im, TABLE_FILES, 1) =
+		(struct image_file){ .path = name,
+				     .size = (uint64_t)st.st_size,
+				     .mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+						 (uint64_t)st.st_mtim.tv_nsec,
+				     .dev = st.st_dev,
+				     .ino = st.st_ino };
+	return 0;
+}
+
+static int capture_read_limits(struct capture *c, struct err *e)
+{
+	struct image_program *p = image_program(&c->image);
+	char text[IMAGE_AUXV_MOST * 8 + 1];
+	ssize_t n;
+
+	for (int i = 0; i < IMAGE_LIMITS; i++) {
+		struct rlimit l;
+
+		if (prlimit(c->tracee.pid, i, NULL, &l) < 0)
+			return err_sys(e, "read the limits of process %d", c->tracee.pid);
+		p->limits[i][0] = l.rlim_cur;
+		p->limits[i][1] = l.rlim_max;
+	}
+	n = capture_read_proc(c->tracee.pid, "auxv", text, sizeof(text), e);
+	if (n < 0)
+		return -1;
+	memcpy(p->auxv, text, (size_t)n);
+	p->nauxv = (uint64_t)n / 8;
+	return 0;
+}
+
+int capture_read_program(struct capture *c, const struct capture_options *o, struct err *e)
+{
+	procimage_add(&c->image, TABLE_PROGRAM, 1);
+	if (capture_read_status(c, o, e) < 0 || capture_refuse_state(c, e) < 0 ||
+	    capture_read_stat(c, e) < 0 || capture_read_limits(c, e) < 0 ||
+	    capture_read_links(c, e) < 0)
+		return -1;
+	image_program(&c->image)->call_at = c->tracee.code.call;
+	return capture_read_timers(c, e);
+}
+
+/* Handlers and the end of the heap are the same in the child. */
+int capture_ask_child(struct capture *c, struct err *e)
+{
+	struct image_program *p = image_program(&c->image);
+	const uint64_t none[6] = { 0 }, dumpable[6] = { PR_GET_DUMPABLE };
+	char path[64];
+	auto_fd int memory = -1;
+	long rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", c->tracee.child_pid);
+	memory = open(path, O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		return err_sys(e, "open the memory of the snapshot child");
+	for (unsigned i = 0; i < IMAGE_SIGNALS; i++) {
+		const uint64_t args[6] = { i + 1, 0, c->tracee.results, 8 };
+		uint64_t words[4];
+
+		if (tracee_call(&c->tracee, &c->tracee.child, SYS_rt_sigaction, args, &rc, e) < 0)
+			return -1;
+		if (rc < 0 || pread(memory, words, 32, (off_t)c->tracee.results) != 32)
+			return err_set(e, ERR_SYS, "cannot read the handler of signal %u", i + 1);
+		p->actions[i] = (struct image_action){ words[0], words[1], words[2], words[3] };
+	}
+	if (tracee_call(&c->tracee, &c->tracee.child, SYS_brk, none, &rc, e) < 0)
+		return -1;
+	p->brk[1] = (uint64_t)rc;
+	if (tracee_call(&c->tracee, &c->tracee.child, SYS_prctl, dumpable, &rc, e) < 0)
+		return -1;
+	p->dumpable = rc > 0 ? (uint32_t)rc : 0;
+	return 0;
+}

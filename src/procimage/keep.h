@@ -1,0 +1,80 @@
+/* keep.h - what a copy of a program keeps, what differs in it, and what cannot be captured.
+ *
+ * One row per thing. Capture decides by these rows and names them in its errors; the table "What is
+ * kept" of docs/checkpoints.md is printed from them. */
+#pragma once
+
+struct err;
+
+enum keep_outcome {
+	KEEP_KEPT,    /* the copy has the same */
+	KEEP_CHANGED, /* the copy has it, with a difference that the text names */
+	KEEP_REFUSED  /* the capture fails, the source is not harmed */
+};
+
+#define KEEP_ROWS(ROW)                                                                             \
+	ROW(MEMORY, KEPT, "private memory, stacks, heap", "shared copy-on-write with all copies")  \
+	ROW(THREADS, KEPT, "threads with their tids",                                              \
+	    "registers, vector registers, TLS, signal mask, alternate stack, robust list, rseq")   \
+	ROW(PIDS, KEPT, "pid, variables, working folder, umask, limits", "the same values")        \
+	ROW(SIGNALS, KEPT, "signal handlers, pending signals",                                     \
+	    "values sent with a signal are lost")                                                  \
+	ROW(MAPPED, KEPT, "mapped files", "mapped by path; refused if size or time has changed")   \
+	ROW(MAPPED_SHARED, CHANGED, "files mapped shared", "mapped from the files of the copy")    \
+	ROW(SHARED, KEPT, "shared memory without a name", "content as at the stop")                \
+	ROW(WIPED, CHANGED, "memory marked MADV_WIPEONFORK", "zero")                               \
+	ROW(FILE, KEPT, "open files, folders, devices null, zero, full, random",                   \
+	    "opened by path, same offset and flags")                                               \
+	ROW(DELETED, KEPT, "memfd and deleted files", "content as at the stop")                    \
+	ROW(PIPE, KEPT, "pipes inside the program", "with the bytes in them")                      \
+	ROW(EVENT, KEPT, "eventfd, timerfd, signalfd, epoll",                                      \
+	    "counters, remaining time, interest lists")                                            \
+	ROW(PAIR, KEPT, "unix socket pairs inside the program", "with the bytes in them")          \
+	ROW(LISTENER, KEPT, "listening sockets", "bound again; clients must connect again")        \
+	ROW(OUTSIDE, CHANGED, "stdin, stdout, stderr of an exec", "new ends at init")              \
+	ROW(CONNECTION, CHANGED, "TCP connections", "reset in the copy; the source keeps them")    \
+	ROW(SLEEP, CHANGED, "sleeps and timeouts of calls in progress",                            \
+	    "relative ones start anew")                                                            \
+	ROW(TIMERS, KEPT, "interval timers", "remaining time")                                     \
+	ROW(RANDOM, CHANGED, "random generators in memory", "identical in all copies")             \
+	ROW(INODES, CHANGED, "inode numbers of the files of a box", "other numbers")               \
+	ROW(LOCKS, CHANGED, "locks of files", "the copy does not hold them")                       \
+	ROW(IO_URING, REFUSED, "io_uring", "its rings belong to the kernel")                       \
+	ROW(USERFAULTFD, REFUSED, "userfaultfd", "the program serves page faults itself")          \
+	ROW(PERF, REFUSED, "perf events and BPF objects", "they belong to the kernel")             \
+	ROW(DEVICE, REFUSED, "device nodes with state", "a GPU or a terminal of another kind")     \
+	ROW(TRACED, REFUSED, "a program under a debugger", "a thread has one tracer")              \
+	ROW(RAW_SOCKET, REFUSED, "raw, packet and netlink sockets", "their state cannot be read")  \
+	ROW(OTHER_SOCKET, REFUSED, "connected unix and UDP sockets",                               \
+	    "the other end is outside the program")                                                \
+	ROW(OTHER_PIPE, REFUSED, "pipes whose other end is outside the program",                   \
+	    "unless the caller supplies it")                                                       \
+	ROW(NOTIFY, REFUSED, "inotify and fanotify", "watches cannot be read back by path")        \
+	ROW(OTHER, REFUSED, "other descriptors", "the kind is unknown")                            \
+	ROW(POSIX_TIMER, REFUSED, "timers of timer_create()",                                      \
+	    "their numbers cannot be restored yet")                                                \
+	ROW(CHILDREN, REFUSED, "programs with child processes", "trees are not captured yet")      \
+	ROW(FILTERS, REFUSED, "a seccomp filter of the program's own",                             \
+	    "it is not loaded again yet")                                                          \
+	ROW(SYSV, REFUSED, "System V shared memory", "they belong to the namespace")               \
+	ROW(REGISTERS, REFUSED, "AMX tiles, 32-bit programs", "not restored")                      \
+	ROW(STOPPED, REFUSED, "a program stopped by a signal", "send SIGCONT first")               \
+	ROW(TOO_MANY, REFUSED, "more than 512 threads, 4,096 descriptors or 8 GiB", "limits")
+
+enum keep {
+#define ROW(id, outcome, thing, text) KEEP_##id,
+	KEEP_ROWS(ROW)
+#undef ROW
+		KEEP_COUNT
+};
+
+struct keep_row {
+	const char *name;
+	enum keep_outcome outcome;
+	const char *thing, *text;
+};
+extern const struct keep_row keep_rows[KEEP_COUNT];
+
+/* Fails with ERR_CONFLICT and "not_capturable: pid, command, descriptor: thing: reason". descriptor -1:
+ * none. */
+int keep_refuse(struct err *e, enum keep row, int pid, int descriptor, const char *seen);

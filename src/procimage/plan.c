@@ -1,0 +1,183 @@
+/* plan.c - see plan.h. */
+#include "procimage/plan.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+#endif
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+static uint64_t plan_string(const struct image *im, struct call_data *d, uint32_t string)
+{
+	const char *s = image_string(im, string);
+
+	return call_data_add(d, s, strlen(s) + 1, 1);
+}
+
+/* ---- memory that is not shared with other copies ---- */
+
+static void plan_add_file_area(const struct image *im, const struct image_area *a,
+			       struct call_list *l, struct call_data *d)
+{
+	uint64_t path = plan_string(im, d, image_files(im)[a->file].path);
+	struct restorer_call *c;
+
+	c = CALL(l, SYS_openat, RESTORER_SUCCEED, (uint64_t)-100, path,
+		 a->prot & PROT_WRITE ? 02 : 0);
+	c->save = RESTORER_OUTSIDE + 1;
+	c = CALL(l, SYS_mmap, RESTORER_EQUAL, a->start, a->end - a->start, a->prot,
+		 MAP_SHARED | MAP_FIXED, RESTORER_OUTSIDE, a->offset);
+	c->expect = a->start;
+	c->from_slot = 1 << 4;
+	CALL(l, SYS_close, RESTORER_SUCCEED, RESTORER_OUTSIDE)->from_slot = 1;
+}
+
+/* The zygote has the content as private memory at the same place. */
+static void plan_add_shared_area(const struct image_area *a, struct call_list *l,
+				 struct call_data *d)
+{
+	uint64_t name = call_data_add(d, "shared", 7, 1), bytes = a->end - a->start;
+	struct restorer_call *c;
+
+	CALL(l, SYS_memfd_create, RESTORER_SUCCEED, name, 0)->save = RESTORER_OUTSIDE + 1;
+	c = CALL(l, SYS_write, RESTORER_EQUAL, RESTORER_OUTSIDE, a->start, bytes);
+	c->from_slot = 1;
+	c->expect = bytes;
+	c = CALL(l, SYS_mmap, RESTORER_EQUAL, a->start, bytes, a->prot, MAP_SHARED | MAP_FIXED,
+		 RESTORER_OUTSIDE, 0);
+	c->expect = a->start;
+	c->from_slot = 1 << 4;
+	CALL(l, SYS_close, RESTORER_SUCCEED, RESTORER_OUTSIDE)->from_slot = 1;
+}
+
+static void plan_add_memory(const struct image *im, struct call_list *l, struct call_data *d)
+{
+	l->step = STEP_MEMORY;
+	for (uint64_t i = 0; i < im->header.count[TABLE_AREAS]; i++) {
+		const struct image_area *a = &image_areas(im)[i];
+
+		if (a->kind == AREA_FILE_SHARED)
+			plan_add_file_area(im, a, l, d);
+		if (a->kind == AREA_SHARED)
+			plan_add_shared_area(a, l, d);
+		if (a->flags & AREA_DONT_FORK)
+			CALL(l, SYS_madvise, RESTORER_SUCCEED, a->start, a->end - a->start,
+			     MADV_DONTFORK);
+		if (a->flags & AREA_WIPE_ON_FORK)
+			CALL(l, SYS_madvise, RESTORER_SUCCEED, a->start, a->end - a->start,
+			     MADV_WIPEONFORK);
+	}
+}
+
+/* ---- the program ---- */
+
+static void plan_add_signals(const struct image *im, struct call_list *l, struct call_data *d)
+{
+	const struct image_program *p = image_program(im);
+
+	l->step = STEP_SIGNALS;
+	for (unsigned i = 0; i < IMAGE_SIGNALS; i++)
+		if (i + 1 != SIGKILL && i + 1 != SIGSTOP)
+			CALL(l, SYS_rt_sigaction, RESTORER_SUCCEED, i + 1,
+			     call_data_add(d, &p->actions[i], sizeof(p->actions[i]), 8), 0, 8);
+}
+
+static void plan_add_limits(const struct image *im, struct call_list *l, struct call_data *d)
+{
+	const struct image_program *p = image_program(im);
+
+	l->step = STEP_LIMITS;
+	/* A limit above that of the box stays as the box has it. */
+	for (uint64_t i = 0; i < IMAGE_LIMITS; i++)
+		CALL(l, SYS_prlimit64, RESTORER_IGNORE, 0, i, call_data_add(d, p->limits[i], 16, 8),
+		     0);
+}
+
+static void plan_add_session(const struct image *im, struct call_list *l)
+{
+	const struct image_program *p = image_program(im);
+
+	l->step = STEP_PROGRAM;
+	if (p->session == p->pid)
+		CALL(l, SYS_setsid, RESTORER_SUCCEED, 0);
+	else if (p->group == p->pid)
+		CALL(l, SYS_setpgid, RESTORER_SUCCEED, 0, 0);
+	CALL(l, SYS_prctl, RESTORER_IGNORE, PR_SET_DUMPABLE, p->dumpable == 1);
+}
+
+void plan_add_program(const struct image *im, struct call_list *l, struct call_data *d)
+{
+	const struct image_program *p = image_program(im);
+
+	plan_add_session(im, l);
+	plan_add_memory(im, l, d);
+	l->step = STEP_FOLDER;
+	CALL(l, SYS_umask, RESTORER_IGNORE, p->umask);
+	CALL(l, SYS_chdir, RESTORER_SUCCEED, plan_string(im, d, p->folder));
+	plan_add_descriptors(im, l, d);
+	plan_add_limits(im, l, d);
+	plan_add_signals(im, l, d);
+}
+
+/* ---- threads ---- */
+
+static void plan_add_pending(uint64_t pending, int32_t pid, int32_t tid, struct call_list *l)
+{
+	for (unsigned i = 0; i < IMAGE_SIGNALS; i++)
+		if (pending >> i & 1) {
+			if (tid)
+				CALL(l, SYS_tgkill, RESTORER_IGNORE, (uint64_t)pid, (uint64_t)tid,
+				     i + 1);
+			else
+				CALL(l, SYS_kill, RESTORER_IGNORE, (uint64_t)pid, i + 1);
+		}
+}
+
+static void plan_add_timers(const struct image_program *p, struct call_list *l, struct call_data *d)
+{
+	for (uint64_t i = 0; i < 3; i++)
+		if (p->timers[i][2] || p->timers[i][3])
+			CALL(l, SYS_setitimer, RESTORER_IGNORE, i,
+			     call_data_add(d, p->timers[i], 32, 8), 0);
+}
+
+void plan_add_thread(const struct image *im, const struct image_thread *t, struct call_list *l,
+		     struct call_data *d)
+{
+	const struct image_program *p = image_program(im);
+	const struct {
+		uint64_t at;
+		uint32_t flags, pad;
+		uint64_t bytes;
+	} stack = { t->stack_at, t->stack_flags & (uint32_t)~SS_ONSTACK, 0, t->stack_bytes };
+
+	l->step = STEP_THREAD;
+	CALL(l, SYS_sigaltstack, RESTORER_IGNORE, call_data_add(d, &stack, sizeof(stack), 8), 0);
+	CALL(l, SYS_set_tid_address, RESTORER_IGNORE, t->tid_address);
+	if (t->robust_list)
+		CALL(l, SYS_set_robust_list, RESTORER_IGNORE, t->robust_list, t->robust_bytes);
+	CALL(l, SYS_prctl, RESTORER_IGNORE, PR_SET_NAME, call_data_add(d, t->name, 16, 1));
+	if (t->parent_death_signal)
+		CALL(l, SYS_prctl, RESTORER_IGNORE, PR_SET_PDEATHSIG, t->parent_death_signal);
+#if defined(__x86_64__)
+	CALL(l, SYS_arch_prctl, RESTORER_IGNORE, ARCH_SET_FS, t->registers[21]);
+	CALL(l, SYS_arch_prctl, RESTORER_IGNORE, ARCH_SET_GS, t->registers[22]);
+#endif
+	if (t->rseq)
+		CALL(l, SYS_rseq, RESTORER_IGNORE, t->rseq, t->rseq_bytes, 0, t->rseq_signature);
+	plan_add_pending(t->pending, p->pid, t->tid, l);
+	if (t->tid == p->pid) {
+		plan_add_timers(p, l, d);
+		plan_add_pending(p->pending, p->pid, 0, l);
+	}
+}
