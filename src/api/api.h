@@ -119,6 +119,10 @@ struct api {
 	json_t *(*nodes)(struct api *a); /* its nodes, for GET /v1/nodes; NULL: not a gateway */
 	json_t *(*node_self)(struct api *a); /* this machine as a node, in the same form; NULL: not a node */
 	void *node_user; /* of node_self */
+	struct gateway_accounts *accounts; /* gateway/accounts.h; NULL: keys and teams are those of this machine */
+	/* A key or team may have changed: sends it to the other gateways. 0: they may learn it late. NULL: there are none. */
+	int (*accounts_changed)(struct api *a);
+	json_t *(*box_row)(struct api *a, const char *id); /* the row of a box for the directory of a cluster; NULL: not a node */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	struct call *tiers_call; /* v1/tiers.h; NULL: none */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE = 256, TOKENS = 64, CACHED_MS = 1000 };
+enum { CACHE = 256, TOKENS = 64, CALLERS = 64, CACHED_MS = 1000 };
 
 struct cached {
 	uint8_t hash[SHA256_BYTES];
@@ -20,6 +20,12 @@ struct cached {
 struct verified_token { /* a token that was verified */
 	uint8_t hash[SHA256_BYTES];
 	uint64_t until_ms; /* 0: empty */
+	struct principal who;
+};
+
+struct named_caller {      /* a caller that a gateway has named */
+	uint64_t until_ms; /* 0: empty */
+	char text[IDENTITY_TEXT];
 	struct principal who;
 };
 
@@ -37,6 +43,7 @@ struct auth {
 	struct failures failures[FAILURES];
 	struct cached cache[CACHE];
 	struct verified_token tokens[TOKENS];
+	struct named_caller callers[CALLERS];
 	struct err why; /* why the last token was rejected */
 };
 
@@ -58,10 +65,17 @@ void auth_free(struct auth *a)
 	free(a);
 }
 
-void auth_changed(struct api *a)
+void auth_forget(struct api *a)
 {
 	memset(a->auth->cache, 0, sizeof(a->auth->cache));
 	memset(a->auth->tokens, 0, sizeof(a->auth->tokens));
+	memset(a->auth->callers, 0, sizeof(a->auth->callers));
+}
+
+int auth_changed(struct api *a)
+{
+	auth_forget(a);
+	return a->accounts_changed ? a->accounts_changed(a) : 1;
 }
 
 /* ---- Host and Origin ---- */
@@ -361,44 +375,59 @@ int auth_has_key(const struct http_req *r)
 	return auth_bearer(r, room) != NULL;
 }
 
-/* A gateway has checked the key. What this node must know about key and team later, without the gateway, is
- * stored here: their minimum tiers, and that the team exists. */
+/* What this node must know about key and team later, without the gateway: their minimum tiers, and that the team
+ * exists. */
+static int auth_mirror(struct api *a, const struct identity *who, struct err *e)
+{
+	const struct principal *w = &who->principal;
+	struct store_key key = { .created_ns = fleet_now_ns(), .role = w->role };
+	struct store_team team = { .isolation = "-" };
+
+	if (store_team_get(a->store, w->team, &team, e) < 0 && e->kind != ERR_NOT_FOUND)
+		return -1;
+	if (strcmp(team.isolation, who->team_isolation) != 0 &&
+	    store_team_mirror(a->store, w->team, who->team_isolation, fleet_now_ns(), e) < 0)
+		return -1;
+	if (!id_valid(w->id)) /* "uid:0", or the subject of a token */
+		return 0;
+	memcpy(key.id, w->id, strlen(w->id) + 1); /* it is a valid id */
+	snprintf(key.team, sizeof(key.team), "%s", w->team);
+	snprintf(key.box, sizeof(key.box), "%s", w->box);
+	snprintf(key.isolation, sizeof(key.isolation), "%s", w->isolation);
+	return store_key_mirror(a->store, &key, e);
+}
+
+/* A gateway has checked the key. A caller that it named less than a second ago needs no row. */
 static int auth_from_gateway(struct api *a, const struct http_req *r, struct principal *out,
 			     const char **why)
 {
 	const char *text = http_header(r, IDENTITY_HEADER);
-	struct store_key key = { .created_ns = fleet_now_ns() };
-	struct store_team team;
+	struct named_caller *c;
 	struct identity who;
 	struct err *e = &a->auth->why;
+	uint32_t hash = 2166136261u;
 
 	*why = "the gateway named no caller";
 	if (!text)
 		return 401;
+	for (const char *p = text; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 16777619u;
+	c = &a->auth->callers[hash % CALLERS];
+	if (c->until_ms > loop_now_ms() && strcmp(c->text, text) == 0) {
+		*out = c->who;
+		return 0;
+	}
 	*why = e->msg;
 	if (identity_parse(text, &who, e) < 0)
 		return 401;
+	if (auth_mirror(a, &who, e) < 0)
+		return 503;
 	*out = who.principal;
-	if (store_team_get(a->store, out->team, &team, e) < 0) {
-		if (e->kind != ERR_NOT_FOUND)
-			return 503;
-		team = (struct store_team){ .created_ns = fleet_now_ns() };
-		snprintf(team.name, sizeof(team.name), "%s", out->team);
-		snprintf(team.isolation, sizeof(team.isolation), "-");
-	}
-	if (strcmp(team.isolation, who.team_isolation) != 0) {
-		snprintf(team.isolation, sizeof(team.isolation), "%s", who.team_isolation);
-		if (store_team_put(a->store, &team, e) < 0)
-			return 503;
-	}
-	if (!id_valid(out->id)) /* "uid:0", or the subject of a token */
+	if (strlen(text) >= sizeof(c->text))
 		return 0;
-	memcpy(key.id, out->id, strlen(out->id) + 1); /* it is a valid id */
-	snprintf(key.team, sizeof(key.team), "%s", out->team);
-	snprintf(key.box, sizeof(key.box), "%s", out->box);
-	snprintf(key.isolation, sizeof(key.isolation), "%s", out->isolation);
-	key.role = out->role;
-	return store_key_mirror(a->store, &key, e) < 0 ? 503 : 0;
+	*c = (struct named_caller){ .until_ms = loop_now_ms() + CACHED_MS, .who = *out };
+	memcpy(c->text, text, strlen(text) + 1);
+	return 0;
 }
 
 int auth_principal(struct api *a, const struct http_req *r, struct principal *out, const char **why)

@@ -15,7 +15,11 @@ int auth_origin(const struct api *a, const struct http_req *r, const char **why)
 int auth_principal(struct api *a, const struct http_req *r, struct principal *out,
 		   const char **why);
 int auth_still(struct api *a, const struct principal *w); /* 1: the key is still valid */
-void auth_changed(struct api *a);                         /* clears the cache */
+/* Clears the cache. */
+void auth_forget(struct api *a);
+/* The same after a change of a key or team on this machine, which other gateways get, too. 0: they may get it late, because
+ * the database of the cluster does not answer. */
+int auth_changed(struct api *a);
 /* 1: the request has a key, valid or not. */
 int auth_has_key(const struct http_req *r);
 /* Counts a failed attempt of the address of the request. 1: too many attempts; the caller answers

@@ -593,6 +593,11 @@ const char *postgres_trouble(const struct postgres *p)
 
 /* ---- results ---- */
 
+unsigned postgres_columns(const struct pg_result *r)
+{
+	return (unsigned)libpq.nfields(r);
+}
+
 unsigned postgres_rows(const struct pg_result *r)
 {
 	return (unsigned)libpq.ntuples(r);

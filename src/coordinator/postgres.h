@@ -53,6 +53,7 @@ void postgres_send(struct postgres *p, const struct postgres_statement *v, unsig
 		   postgres_done *done, void *user);
 
 unsigned postgres_rows(const struct pg_result *r);
+unsigned postgres_columns(const struct pg_result *r);
 const char *postgres_text(const struct pg_result *r, unsigned row, unsigned column); /* null: "" */
 int64_t postgres_int(const struct pg_result *r, unsigned row, unsigned column);
 const char *postgres_sqlstate(const struct pg_result *r); /* "": no error */

@@ -6,6 +6,7 @@
 #include "coordinator/membership.h"
 #include "coordinator/message.h"
 #include "coordinator/postgres.h"
+#include "coordinator/queries.h"
 #include "coordinator/schema.h"
 #include "outbound/json_pipe.h"
 #include "wire/sock.h"
@@ -123,11 +124,17 @@ static void process_coordinate(struct process_job *j, const json_t *m)
 	free(dead);
 }
 
+static void process_queried(void *user, const struct postgres_answer *a, const struct err *e)
+{
+	process_answer(user, a ? query_answer(a) : NULL, e);
+}
+
 static void process_request(struct json_pipe *p, const json_t *m)
 {
 	struct process_link *l = loop_owner(p, struct process_link, pipe);
 	const json_t *join = json_object_get(m, "join"), *renew = json_object_get(m, "renew"),
-		     *coordinate = json_object_get(m, "coordinator");
+		     *coordinate = json_object_get(m, "coordinator"),
+		     *query = json_object_get(m, "query");
 	struct process_job *j = calloc(1, sizeof(*j));
 	struct err e;
 
@@ -146,6 +153,9 @@ static void process_request(struct json_pipe *p, const json_t *m)
 		process_renew(j, renew);
 	} else if (coordinate) {
 		process_coordinate(j, coordinate);
+	} else if (query) {
+		if (query_send(l->process->db, query, process_queried, j, &e) < 0)
+			process_answer(j, NULL, &e);
 	} else {
 		err_set(&e, ERR_INVALID, "the cluster process does not know this request");
 		process_answer(j, NULL, &e);

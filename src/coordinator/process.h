@@ -5,6 +5,7 @@
  * A server sends numbered requests over a stream of JSON (cluster_client.h, driver_process.c):
  *
  *   {ask: n, coordinator: {op, ...}}             ->  {done: n, ok, ...}           (message.h)
+ *   {ask: n, query: {name, params}}              ->  {done: n, results}           (queries.h)
  *   {ask: n, join: {token, request, name}}       ->  {done: n, number, certificate, ca}
  *   {ask: n, renew: {role, number, request}}     ->  {done: n, number, certificate, ca}
  *                                                or  {done: n, error, kind} */

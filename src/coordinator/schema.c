@@ -36,6 +36,14 @@ static const char *const schema_steps[] = {
 	/* 2: the CA of the cluster: a database belongs to one */
 	"create table atoll.authority (one bool primary key default true check (one), "
 	"  fingerprint text not null);",
+	/* 3: keys and teams of all gateways; a removed one stays, so that no gateway can bring it back */
+	"create table atoll.accounts (kind text not null, id text not null, row jsonb not null,"
+	"  removed bool not null default false, primary key (kind, id));"
+	"create table atoll.changes (seq bigint generated always as identity,"
+	"  xid xid8 not null default pg_current_xact_id(), kind text not null, id text not null,"
+	"  at timestamptz not null default now());"
+	"create index changes_order on atoll.changes (xid, seq);"
+	"create index changes_at on atoll.changes (at);",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

@@ -8,6 +8,7 @@
 #include "daemon/gateway_certificate.h"
 #include "daemon/node_figures.h"
 #include "daemon/node_leases.h"
+#include "gateway/accounts.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
 #include "gateway/leases.h"
@@ -36,6 +37,7 @@ struct server_cluster {
 	struct gateway *gateway;
 	struct coordinator *coordinator;
 	struct gateway_leases *leases;
+	struct gateway_accounts *accounts;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	/* node */
@@ -160,6 +162,7 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 		return -1;
 	if (x->server_tls)
 		x->leases = gateway_leases_new(x->api->loop, x->coordinator, x->tunnels, &leases);
+	x->accounts = gateway_accounts_new(x->api, x->engines);
 	return gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e);
 }
 
@@ -413,6 +416,7 @@ void server_cluster_free(struct server_cluster *x)
 	if (x->tunnels)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
+	gateway_accounts_free(x->accounts);
 	coordinator_free(x->coordinator);
 	gateway_leases_free(x->leases);
 	cluster_client_free(x->engines);

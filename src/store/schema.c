@@ -871,12 +871,40 @@ static const char leases[] =
 	"ALTER TABLE boxes ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;"
 	"CREATE TABLE node_epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);";
 
+/* Changes of keys and teams, for the other gateways of a cluster: account_changes.h. `gateway` marks keys that
+ * store_key_mirror() wrote. What exists already is sent if the cluster does not have it. */
+#define ACCOUNT_CHANGED(kind, id)                                                                  \
+	" BEGIN INSERT INTO account_changes VALUES ('" kind "', " id ", 0, 1)"                     \
+	" ON CONFLICT (kind, id) DO UPDATE SET verify = 0, version = version + 1; END;"
+static const char account_changes[] =
+	"CREATE TABLE account_changes ("
+	" kind TEXT NOT NULL,"
+	" id TEXT NOT NULL,"
+	" verify INTEGER NOT NULL,"
+	" version INTEGER NOT NULL,"
+	" PRIMARY KEY (kind, id)"
+	") STRICT, WITHOUT ROWID;"
+	"INSERT INTO account_changes SELECT 'team', name, 1, 1 FROM teams;"
+	"INSERT INTO account_changes SELECT 'key', id, 1, 1 FROM keys WHERE shown <> 'gateway';"
+	/* clang-format off */
+	"CREATE TRIGGER key_added AFTER INSERT ON keys"
+	" WHEN NEW.shown <> 'gateway'" ACCOUNT_CHANGED("key", "NEW.id")
+	"CREATE TRIGGER key_changed AFTER UPDATE OF name, team, role, box, hash, shown, expires_ns,"
+	" revoked, isolation ON keys WHEN NEW.shown <> 'gateway'" ACCOUNT_CHANGED("key", "NEW.id")
+	"CREATE TRIGGER key_removed AFTER DELETE ON keys"
+	" WHEN OLD.shown <> 'gateway'" ACCOUNT_CHANGED("key", "OLD.id")
+	"CREATE TRIGGER team_added AFTER INSERT ON teams" ACCOUNT_CHANGED("team", "NEW.name")
+	"CREATE TRIGGER team_changed AFTER UPDATE ON teams" ACCOUNT_CHANGED("team", "NEW.name")
+	"CREATE TRIGGER team_removed AFTER DELETE ON teams" ACCOUNT_CHANGED("team", "OLD.name");
+/* clang-format on */
+
 const char *const schema_steps[] = {
-	first,      contexts,     batches,   network,    package_sets,        cheaper_runs,
-	surfaces,   pauses,       snapshots, pipelines,  policies_and_agents, clocks,
-	history,    mcp_sessions, ui_links,  secrets,    network_rules,       templates,
-	usage,      series,       receipts,  schedules,  notifications,       usage_sums,
-	usage_disk, isolation,    proofs,    run_counts, stored_boxes,        leases,
+	first,           contexts,     batches,   network,    package_sets,        cheaper_runs,
+	surfaces,        pauses,       snapshots, pipelines,  policies_and_agents, clocks,
+	history,         mcp_sessions, ui_links,  secrets,    network_rules,       templates,
+	usage,           series,       receipts,  schedules,  notifications,       usage_sums,
+	usage_disk,      isolation,    proofs,    run_counts, stored_boxes,        leases,
+	account_changes,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -61,6 +61,32 @@ int store_team_put(struct store *s, const struct store_team *t, struct err *e)
 	return sql_run(&q, e);
 }
 
+static int team_put_mirror(struct store *s, const char *name, const char *isolation, int64_t at_ns,
+			   struct err *e)
+{
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO teams (" COLUMNS ") VALUES (?, ?, 0, 0, 0, 0, 0, '', ?)"
+		       " ON CONFLICT (name) DO UPDATE SET isolation = excluded.isolation");
+	auto_sql struct sql pending =
+		sql(s, "DELETE FROM account_changes WHERE kind = 'team' AND id = ?");
+
+	sql_text(&q, name);
+	sql_i64(&q, at_ns);
+	sql_text(&q, isolation);
+	sql_text(&pending, name);
+	return sql_run(&q, e) < 0 || sql_run(&pending, e) < 0 ? -1 : 0;
+}
+
+int store_team_mirror(struct store *s, const char *name, const char *isolation, int64_t at_ns,
+		      struct err *e)
+{
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (team_put_mirror(s, name, isolation, at_ns, e) < 0)
+		return store_rollback(s);
+	return store_commit(s, e);
+}
+
 int store_team_list(struct store *s, const char *after, struct store_teams *out, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM teams WHERE name > ?"

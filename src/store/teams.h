@@ -26,6 +26,9 @@ must_check int store_team_get(struct store *s, const char *name, struct store_te
 			      struct err *e);
 /* Creates it or changes its quotas, its plan and its minimum tier; created_ns is used for a new one only. */
 must_check int store_team_put(struct store *s, const struct store_team *t, struct err *e);
+/* A team of a gateway, on a node: that it exists, and its minimum tier. Not a change that other gateways must know. */
+must_check int store_team_mirror(struct store *s, const char *name, const char *isolation,
+				 int64_t at_ns, struct err *e);
 /* By name, after the given one (NULL: from the start), at most STORE_PAGE_MAX. */
 must_check int store_team_list(struct store *s, const char *after, struct store_teams *out,
 			       struct err *e);

@@ -248,7 +248,12 @@ void keys_delete(struct call *c)
 		call_fail(c, &e);
 		return;
 	}
-	auth_changed(c->api);
 	call_audit_more(c, "key.delete", k.id, "ok", keys_json(&k));
-	call_empty(c, 204);
+	if (auth_changed(c->api))
+		call_empty(c, 204);
+	else
+		call_error(c, 503, "unavailable",
+			   "this gateway no longer accepts the key, but other gateways may",
+			   "the database of the cluster does not answer",
+			   "they receive the change as soon as it answers; atoll cluster check");
 }

@@ -219,7 +219,7 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 	export ATOLL_CLUSTER_ROLE=gateway
 	start_gateway
 	port=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' serve.log)
-	key=$("$ATOLL" key new tests --quiet)
+	key=$("$ATOLL" key new worker-tests --quiet)
 	unset ATOLL_CLUSTER_ROLE
 	new_token
 	join worker

@@ -1,0 +1,127 @@
+#!/bin/sh
+# directory.sh - what all gateways of a cluster share in PostgreSQL: keys and teams. Two gateways, one node, a private
+# PostgreSQL.
+. "$(dirname "$0")/lib.sh"
+. "$here/engines.lib"
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+. "$here/cluster.lib"
+chmod a+x "$work" "$TMPDIR"
+leave() {
+	for at in "$work"/*/supervisor; do
+		[ ! -e "$at" ] || stop_machine "$(basename "$(dirname "$at")")"
+	done
+	engines_stop
+	finish
+}
+trap leave EXIT
+postgres_start
+export ATOLL_CLUSTER_SECRETS="$work/secrets"
+sql() { psql -qAt -h "$work/pg" -U atoll postgres -c "$1"; }
+
+# gateway NAME: starts it.
+gateway() {
+	mkdir -p "$work/$1"
+	[ -e "$work/$1/state" ] || ATOLL_STATE="$work/$1/state" ATOLL_CLUSTER_DATABASE="$database" "$ATOLL" cluster init --name "$1" --quiet >/dev/null ||
+		{ echo "Bail out! cluster init"; exit 1; }
+	machine "$1" ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_LISTEN=127.0.0.1:0 ATOLL_CLUSTER_DATABASE="$database"
+	soon serves "$1"
+}
+gateway gw1
+gateway gw2
+url=$(address_of gw1)
+other=$(address_of gw2)
+key=$("$ATOLL" key new tests --state "$work/gw1/state" --quiet)
+
+# ask METHOD PATH [CURL-OPTION...]: of the first gateway; ask_other: of the second. The answer is in $status and the file body.
+ask_at() {
+	at=$1 method=$2 path=$3
+	shift 3
+	status=$(curl -sS --max-time 30 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: ${as:-$key}" "$@" "$at$path")
+}
+ask() { ask_at "$url" "$@"; }
+ask_other() { ask_at "$other" "$@"; }
+of_body() { jq -r "$1" body; }
+json_body='Content-Type: application/json'
+works_at() { [ "$(curl -s -o /dev/null -w '%{http_code}' -H "X-API-Key: $2" "$1/v1/who")" = 200 ]; }
+fails_at() { [ "$(curl -s -o /dev/null -w '%{http_code}' -H "X-API-Key: $2" "$1/v1/who")" = 401 ]; }
+
+a_key_works_at_both_gateways_and_a_deleted_one_at_none() {
+	soon works_at "$other" "$key"
+	# One that the API made at the other gateway.
+	ask_other POST /v1/keys -H "$json_body" -d '{"name": "made", "role": "viewer"}'
+	is "$status" 201 "$(cat body)"
+	made=$(of_body .key)
+	soon works_at "$url" "$made"
+	ask GET /v1/keys/made
+	is "$(of_body .role)" viewer "$(cat body)"
+	ask DELETE /v1/keys/made
+	is "$status" 204 "$(cat body)"
+	fails_at "$url" "$made" || fail "works at the gateway that deleted it"
+	soon_limit=2 # a second, and the time of a busy machine
+	soon fails_at "$other" "$made"
+	unset soon_limit
+	# Its row stays, so that no gateway brings it back; and no row has a key.
+	is "$(sql "select count(*) from atoll.accounts where kind = 'key' and removed")" 1
+	lacks "$(PGOPTIONS= pg_dump -h "$work/pg" -U atoll postgres)" "$made"
+}
+
+a_team_and_its_quotas_are_the_same_at_both_gateways() {
+	soon works_at "$other" "$key"
+	ask PUT /v1/teams/blue -H "$json_body" -d '{"boxes": 7}'
+	is "$status" 201 "$(cat body)"
+	has_team() { ask_other GET /v1/teams/blue && [ "$(of_body .quotas.boxes)" = "$1" ]; }
+	soon has_team 7
+	ask_other PUT /v1/teams/blue -H "$json_body" -d '{"boxes": 9}'
+	is "$status" 200 "$(cat body)"
+	is_changed() { ask GET /v1/teams/blue && [ "$(of_body .quotas.boxes)" = 9 ]; }
+	soon is_changed
+	ask DELETE /v1/teams/blue
+	is "$status" 204 "$(cat body)"
+	is_removed() { ask_other GET /v1/teams/blue && [ "$status" = 404 ]; }
+	soon is_removed
+}
+
+rows_that_commit_out_of_order_are_not_lost() {
+	soon works_at "$other" "$key"
+	# A transaction that takes its number first and commits last, while others commit.
+	mkfifo in
+	psql -qAt -h "$work/pg" -U atoll postgres <in >psql.out 2>&1 &
+	slow=$!
+	exec 7>in
+	rm in
+	echo "begin; insert into atoll.accounts values ('team', 'late', '{\"name\": \"late\", \"created_ns\": 1, \"boxes\": 3, \"executions_per_day\": 0, \"compute_ms_per_month\": 0, \"output_bytes_per_day\": 0, \"requests_per_second\": 0, \"plan\": \"\", \"isolation\": \"\"}'); insert into atoll.changes (kind, id) values ('team', 'late');" >&7
+	is_open() { [ "$(sql "select count(*) from pg_stat_activity where state = 'idle in transaction'")" = 1 ]; }
+	soon is_open
+	ask PUT /v1/teams/early -H "$json_body" -d '{}'
+	is "$status" 201 "$(cat body)"
+	is_pushed() { [ "$(sql "select count(*) from atoll.accounts where id = 'early'")" = 1 ]; }
+	soon is_pushed
+	echo "commit;" >&7
+	exec 7>&-
+	wait $slow
+	has_both() { ask_other GET /v1/teams && [ "$(of_body '[.items[].name] | sort | join(" ")')" = 'default early late' ]; }
+	soon has_both
+}
+
+keys_work_without_the_database_and_changes_follow() {
+	soon works_at "$other" "$key"
+	kill -STOP "$postgres_pid"
+	pids_of_backends=$(pgrep -P "$postgres_pid")
+	for pid in $pids_of_backends; do kill -STOP "$pid"; done
+	works_at "$url" "$key" || fail "a known key"
+	made=$("$ATOLL" key new offline --state "$work/gw1/state" --quiet)
+	soon works_at "$url" "$made"
+	# A key that is deleted now may work elsewhere: this is in the answer.
+	is_refused() {
+		"$ATOLL" key new brief --state "$work/gw1/state" --quiet
+		ask DELETE /v1/keys/brief
+		[ "$status $(of_body .error.code)" = '503 unavailable' ]
+	}
+	soon is_refused
+	made=$("$ATOLL" key new later --state "$work/gw1/state" --quiet)
+	for pid in $pids_of_backends; do kill -CONT "$pid"; done
+	kill -CONT "$postgres_pid"
+	soon works_at "$other" "$made"
+}
+
+run_tests
