@@ -81,6 +81,9 @@ int cgroups_can_count_cpu(const struct cgroups *cs); /* of all processes of a bo
 /* Freezes or thaws all processes; a second call changes nothing. Waits for the kernel, within
  * bounds; a box that cannot be frozen is thawed again. */
 must_check int cgroup_freeze(const struct cgroups *cs, const char *id, struct err *e);
+/* v1: the processes enter the hierarchy that can freeze them, which takes milliseconds at the first
+ * time. Their children are in it, too. */
+must_check int cgroup_freeze_prepare(const struct cgroups *cs, const char *id, struct err *e);
 must_check int cgroup_thaw(const struct cgroups *cs, const char *id, struct err *e);
 int cgroups_can_freeze(const struct cgroups *cs);
 /* v1: 1 if no process is in it and no counter shows a trace of an earlier one, so that another

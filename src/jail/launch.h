@@ -20,7 +20,7 @@ struct spec;
 enum { JAIL_FOLDER = sizeof(JAIL_HOME) };
 
 #define JAIL_IMAGES 5  /* disks with layers of a virtual machine */
-#define JAIL_LOWERS 68 /* four layers of packages, 64 of a root */
+#define JAIL_LOWERS 84 /* 16 of checkpoints, four layers of packages, 64 of a root */
 
 /* Folders of the host that boxes see: "usr", read-only unless host_writable, and "var/lib/dpkg", only with it. */
 enum { JAIL_HOST_FOLDERS = 2 };

@@ -74,6 +74,16 @@ int box_record_old_each(int run, int (*each)(const char *id, void *arg), void *a
 	return 0;
 }
 
+static int chain_may_be(const struct box_record *m)
+{
+	if (m->nchain > WIRE_CHAIN || m->checkpointing > 1)
+		return 0;
+	for (uint32_t i = 0; i < m->nchain; i++)
+		if (!memchr(m->chain[i], 0, sizeof(m->chain[i])) || !id_valid(m->chain[i]))
+			return 0;
+	return 1;
+}
+
 static int is_range(uint32_t uid_base)
 {
 	uint32_t n = uid_base - RANGE_FIRST_UID;
@@ -88,7 +98,8 @@ int box_record_may_be(const struct box_record *m)
 	       id_valid(m->about.id) && memchr(m->cgroup, 0, sizeof(m->cgroup)) &&
 	       (!m->cgroup[0] || id_valid(m->cgroup)) &&
 	       (!m->about.uid_base || is_range(m->about.uid_base)) && m->nmounts <= WIRE_MOUNTS &&
-	       m->nlayers <= WIRE_LAYERS && (!m->root[0] || layer_tree_id_ok(m->root));
+	       m->nlayers <= WIRE_LAYERS && (!m->root[0] || layer_tree_id_ok(m->root)) &&
+	       chain_may_be(m);
 }
 
 static uint64_t ticks_at_start(int proc, int pid)

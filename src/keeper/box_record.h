@@ -19,6 +19,10 @@ struct box_record {
 	struct wire_mount mounts[WIRE_MOUNTS];
 	char layer[WIRE_LAYERS][WIRE_LAYER_ID];
 	char root[WIRE_LAYER_ID]; /* empty: base. Earlier keepers did not write it */
+	/* Earlier keepers did not write these either. */
+	uint32_t nchain;
+	uint32_t checkpointing; /* 1: it may be frozen for a checkpoint; the next keeper thaws it */
+	char chain[WIRE_CHAIN][WIRE_ID];
 };
 
 /* 1: a keeper of this version could have written it: names are valid, numbers are in range. */

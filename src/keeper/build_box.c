@@ -257,6 +257,12 @@ static int build_image(struct build *x, const char *name, struct err *e)
 }
 
 /* The launch has to know which layers have files for folders that are separate mounts. */
+static void build_find_folders(struct jail_lower *l)
+{
+	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
+		l->has[i] = build_has_folder(l->mount, jail_host_folders[i]);
+}
+
 static int build_layer(struct build *x, const char *name, struct err *e)
 {
 	const struct tier *t = tier_find(x->b->meta.about.tier);
@@ -267,8 +273,21 @@ static int build_layer(struct build *x, const char *name, struct err *e)
 	if (layer_store_mount(x->h->layer_store, name, &l->mount, e) < 0)
 		return -1;
 	x->sp.nlowers++;
-	for (unsigned i = 0; i < JAIL_HOST_FOLDERS; i++)
-		l->has[i] = build_has_folder(l->mount, jail_host_folders[i]);
+	build_find_folders(l);
+	return 0;
+}
+
+static int build_chain(struct build *x, struct err *e)
+{
+	for (uint32_t i = 0; i < x->b->meta.nchain; i++) {
+		struct jail_lower *l = &x->sp.lowers[x->sp.nlowers];
+
+		if (layer_store_checkpoint_mount(x->h->layer_store, x->b->meta.chain[i], &l->mount,
+						 e) < 0)
+			return -1;
+		x->sp.nlowers++;
+		build_find_folders(l);
+	}
 	return 0;
 }
 
@@ -277,6 +296,8 @@ static int build_layers(struct build *x, struct err *e)
 	const struct root *r = x->b->root;
 	char merged[WIRE_LAYER_ID];
 
+	if (build_chain(x, e) < 0)
+		return -1;
 	for (uint32_t i = 0; i < x->b->meta.nlayers; i++)
 		if (build_layer(x, x->b->meta.layer[i], e) < 0)
 			return -1;

@@ -283,6 +283,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .layer_store = -1,
 				  .layers_dir = -1,
 				  .roots_dir = -1,
+				  .checkpoints_dir = -1,
 				  .tier_service = -1,
 				  .tier_host = { .dir = -1,
 						 .init_exe = -1,
@@ -311,7 +312,11 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 		h->roots_dir = root_table_open(state_dir, e);
 		if (h->roots_dir < 0)
 			return -1;
-		h->layer_store = layer_store_start(state_dir, h->roots_dir, &h->layers_dir, e);
+		h->checkpoints_dir = checkpoint_store_open(state_dir, e);
+		if (h->checkpoints_dir < 0)
+			return -1;
+		h->layer_store = layer_store_start(state_dir, h->roots_dir, h->checkpoints_dir,
+						   &h->layers_dir, e);
 		if (h->layer_store < 0)
 			return -1;
 	}

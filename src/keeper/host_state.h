@@ -31,6 +31,7 @@ struct host_state {
 	int layer_store;       /* socket to the layer store; -1: without root there are no layers */
 	int layers_dir;  /* the folder of the layers, or -1 */
 	int roots_dir;   /* the folder of the roots, or -1 */
+	int checkpoints_dir; /* the folder of the checkpoints, or -1 */
 	struct netns_pool *netns_pool; /* pooled network namespaces; has its own lock. NULL: each box creates
 			    * its own */
 	unsigned files_most; /* descriptors that boxes may use; the rest is for clients */

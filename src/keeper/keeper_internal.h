@@ -162,6 +162,9 @@ must_check int layer_possible(const struct keeper *k, struct err *e); /* on this
 must_check int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 			   const struct layer_store_request *o, int conn, uint8_t answer,
 			   struct err *e);
+must_check int layer_order_with(struct keeper *k, struct client *c, const struct frame *f,
+				const struct layer_store_request *o, const int *fds, unsigned nfds,
+				uint8_t answer, struct err *e);
 must_check int layer_may_order(const struct keeper *k, struct err *e); /* not too many at present */
 int layer_makes_root(const struct keeper *k, const char *id); /* or checks it, at present */
 /* Removes the name of a folder of layers immediately, and its content later. */
@@ -179,6 +182,12 @@ must_check int root_check(const struct keeper *k, const struct wire_create *w, s
 void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f);
 /* Checks that a box may have the requested chain of checkpoints. */
 must_check int checkpoint_check(const struct keeper *k, const struct wire_create *w, struct err *e);
+/* The process that took a checkpoint of the box has answered, or has ended. */
+void checkpoint_taken(struct keeper *k, const char *box, const char *cgroup);
+/* A box of an earlier keeper, which may have ended during a checkpoint: its programs continue. */
+void checkpoint_adopt(struct keeper *k, struct keeper_box *b);
+/* The box no longer exists: mounts of its chain may be closed. */
+void checkpoint_box_ended(struct keeper *k, const struct keeper_box *b);
 
 /* limit_job.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-_Static_assert(WIRE_LAYERS + WIRE_ROOT_LAYERS == JAIL_LOWERS,
+_Static_assert(WIRE_CHAIN + WIRE_LAYERS + WIRE_ROOT_LAYERS == JAIL_LOWERS,
 	       "what may be asked for can be mounted");
 
 _Static_assert(sizeof(struct wire_layer) == sizeof(struct wire_root),
@@ -29,9 +29,10 @@ struct layer_job {
 	struct source src; /* first, so that a source is its job */
 	uint64_t client;
 	uint32_t ref;
-	uint8_t answer;    /* WIRE_LAYER, WIRE_ROOT or WIRE_DONE */
-	struct root root;  /* WIRE_ROOT: the one that is made or checked */
-	uint32_t uid_base; /* UNPACK: the ids of its process; 0: none */
+	uint8_t answer; /* WIRE_LAYER, WIRE_ROOT, WIRE_CHECKPOINTED or WIRE_DONE */
+	char box[WIRE_ID], cgroup[WIRE_ID]; /* of a CHECKPOINT; else empty */
+	struct root root;                   /* WIRE_ROOT: the one that is made or checked */
+	uint32_t uid_base;                  /* UNPACK: the ids of its process; 0: none */
 	struct layer_job *next;
 };
 
@@ -126,12 +127,19 @@ int layer_may_order(const struct keeper *k, struct err *e)
 int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 		const struct layer_store_request *o, int conn, uint8_t answer, struct err *e)
 {
+	return layer_order_with(k, c, f, o, &conn, conn >= 0, answer, e);
+}
+
+int layer_order_with(struct keeper *k, struct client *c, const struct frame *f,
+		     const struct layer_store_request *o, const int *fds, unsigned nfds,
+		     uint8_t answer, struct err *e)
+{
 	struct layer_job *j;
 	int sock;
 
 	if (layer_may_order(k, e) < 0)
 		return -1;
-	sock = layer_store_ask(k->host.layer_store, o, conn, e);
+	sock = layer_store_ask_with(k->host.layer_store, o, fds, nfds, e);
 	if (sock < 0)
 		return -1;
 	if (keeper_box_lift(&sock, e) < 0) {
@@ -148,6 +156,10 @@ int layer_order(struct keeper *k, struct client *c, const struct frame *f,
 				 .root = o->root,
 				 .uid_base = o->what == LAYER_STORE_UNPACK ? o->uid : 0,
 				 .next = k->layer_jobs };
+	if (o->what == LAYER_STORE_CHECKPOINT) {
+		memcpy(j->box, o->checkpoint.box, sizeof(j->box));
+		memcpy(j->cgroup, o->checkpoint.cgroup, sizeof(j->cgroup));
+	}
 	if (keeper_watch(k, &j->src, e) < 0) {
 		close(sock);
 		free(j);
@@ -344,8 +356,13 @@ void layer_answered(struct keeper *k, struct source *s)
 	*at = j->next;
 	if (j->uid_base)
 		uid_range_free(&k->ranges, j->uid_base);
+	if (j->box[0])
+		checkpoint_taken(k, j->box, j->cgroup);
 	if (done < 0) {
 		client_error(k, j->client, j->ref, &e);
+	} else if (j->answer == WIRE_CHECKPOINTED) {
+		a.checkpointed.head = sock_head(WIRE_CHECKPOINTED, j->ref);
+		client_send(k, j->client, &a.checkpointed, sizeof(a.checkpointed), -1);
 	} else if (j->answer == WIRE_DONE) {
 		client_send(k, j->client, &out.head, sizeof(out.head), -1);
 	} else {

@@ -1,6 +1,7 @@
 /* layer_store.c - see layer_store.h. */
 #include "keeper/layer_store.h"
 #include "base/cleanup.h"
+#include "keeper/checkpoint_mount.h"
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/layer_erofs.h"
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD };
+enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD, CHECKPOINTS_FD };
 
 static pid_t store_pid; /* of the layer store, in its own processes */
 
@@ -34,7 +35,7 @@ static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsi
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char room[CMSG_SPACE(LAYER_STORE_FDS * sizeof(int))];
 	} control = { .head = { .cmsg_len = CMSG_LEN(nfds * sizeof(int)),
 				.cmsg_level = SOL_SOCKET,
 				.cmsg_type = SCM_RIGHTS } };
@@ -49,12 +50,12 @@ static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsi
 	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* fds: space for two, -1 for those that were not sent. */
-static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
+/* fds: -1 for those that were not sent. */
+static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[LAYER_STORE_FDS])
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char room[CMSG_SPACE(LAYER_STORE_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { bytes, n };
 	struct msghdr m = { .msg_iov = &iov,
@@ -64,7 +65,8 @@ static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[2])
 	ssize_t got = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&m);
 
-	fds[0] = fds[1] = -1;
+	for (unsigned i = 0; i < LAYER_STORE_FDS; i++)
+		fds[i] = -1;
 	if (c && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	return got;
@@ -340,14 +342,35 @@ static int store_root_check(int layers, const struct root *r, struct layer_tree_
 	return r->merged ? store_check_merged(layers, r, out, e) : 0;
 }
 
+/* ---- checkpoints ---- */
+
+static int store_checkpoint(const struct layer_store_request *o, const int *fds,
+			    struct layer_store_reply *out)
+{
+	const struct checkpoint_request *q = &o->checkpoint;
+	const struct checkpoint_fds given = { fds[0], fds[1], fds[2] };
+
+	signal(SIGCHLD, SIG_DFL);
+	if (store_end_with_parent(&out->err) < 0)
+		return -1;
+	if (o->what == LAYER_STORE_CHECKPOINT_SYNC)
+		return checkpoint_store_sync(CHECKPOINTS_FD, q->id, &out->err);
+	if (o->what == LAYER_STORE_CHECKPOINT_MERGE)
+		return checkpoint_store_merge(CHECKPOINTS_FD, q, &out->checkpointed, &out->err);
+	return checkpoint_store_take(CHECKPOINTS_FD, q, &given, &out->checkpointed, &out->err);
+}
+
 /* Runs in a process of its own. */
 static _Noreturn void store_serve(int layers, const struct layer_store_request *o, int answer_to,
-				  int conn)
+				  const int *fds)
 {
+	int conn = fds[0];
 	struct layer_store_reply a = { 0 };
 	int done = -1, file = -1;
 
-	if (o->what == LAYER_STORE_IMAGE)
+	if (o->what >= LAYER_STORE_CHECKPOINT)
+		done = store_checkpoint(o, fds, &a);
+	else if (o->what == LAYER_STORE_IMAGE)
 		done = file = layer_erofs_open(layers, o->id, o->uid, &a.err);
 	else if (o->what == LAYER_STORE_MAKE)
 		done = store_make(layers, o, conn, &a.sum, &a.err);
@@ -371,20 +394,37 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 	_exit(0);
 }
 
-static void take_order(int layers, const struct layer_store_request *o, int answer_to, int conn)
+/* What is answered by this process itself: it keeps the mounts. */
+static int take_order_here(int layers, const struct layer_store_request *o, int answer_to)
+{
+	struct layer_store_reply a = { 0 };
+	auto_fd int fd = -1;
+
+	if (o->what == LAYER_STORE_MOUNT)
+		fd = mount_layer(layers, o->id, &a.err);
+	else if (o->what == LAYER_STORE_CHECKPOINT_MOUNT)
+		fd = checkpoint_mount_get(CHECKPOINTS_FD, o->checkpoint.id, &a.err);
+	else if (o->what == LAYER_STORE_CHECKPOINT_RELEASE)
+		(o->checkpoint.is_deleted ? checkpoint_mount_forget
+					  : checkpoint_mount_release)(o->checkpoint.id);
+	else if (o->what != LAYER_STORE_CHECKPOINT ||
+		 checkpoint_mount_possible(CHECKPOINTS_FD, &a.err) == 0)
+		return 0;
+	(void)!send_with(answer_to, &a, sizeof(a), &fd, fd >= 0);
+	return 1;
+}
+
+static void take_order(int layers, const struct layer_store_request *o, int answer_to,
+		       const int *fds)
 {
 	struct layer_store_reply a = { 0 };
 
-	if (o->what == LAYER_STORE_MOUNT) {
-		auto_fd int fd = mount_layer(layers, o->id, &a.err);
-
-		(void)!send_with(answer_to, &a, sizeof(a), &fd, fd >= 0);
+	if (take_order_here(layers, o, answer_to))
 		return;
-	}
 	switch (fork()) {
 	case 0:
 		close(LAYER_STORE_FD); /* only the keeper may hold the other end */
-		store_serve(layers, o, answer_to, conn);
+		store_serve(layers, o, answer_to, fds);
 	case -1:
 		err_sys(&a.err, "start a process for a layer");
 		(void)!send_with(answer_to, &a, sizeof(a), NULL, 0);
@@ -437,6 +477,8 @@ static void store_sweep_while_idle(void)
 
 	while (store_busy.n && poll(&request, 1, STORE_AGAIN_MS) == 0)
 		store_sweep_again(LAYERS_FD);
+	while (poll(&request, 1, checkpoint_mount_expire()) == 0)
+		;
 }
 
 /* Removes files that a crash has left, unless another process still uses them. */
@@ -468,18 +510,20 @@ static void store_sweep(int layers, int roots)
 		closedir(d);
 }
 
-static _Noreturn void layer_store_process(int sock, int layers, int roots)
+static _Noreturn void layer_store_process(int sock, int layers, int roots, int checkpoints)
 {
 	int high = fcntl(sock, F_DUPFD_CLOEXEC, 64), dir = fcntl(layers, F_DUPFD_CLOEXEC, 64);
 	int lists = fcntl(roots, F_DUPFD_CLOEXEC, 64);
+	int saved = fcntl(checkpoints, F_DUPFD_CLOEXEC, 64);
 	struct layer_store_request o;
-	int fds[2];
+	int fds[LAYER_STORE_FDS];
 
 	/* Closes all other descriptors, also the lock of the keeper: it must be free when the
 	 * keeper has ended. */
-	if (high < 0 || dir < 0 || lists < 0 || dup3(high, LAYER_STORE_FD, O_CLOEXEC) < 0 ||
-	    dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 || dup3(lists, ROOTS_FD, O_CLOEXEC) < 0 ||
-	    close_range(ROOTS_FD + 1, ~0U, 0) < 0)
+	if (high < 0 || dir < 0 || lists < 0 || saved < 0 ||
+	    dup3(high, LAYER_STORE_FD, O_CLOEXEC) < 0 || dup3(dir, LAYERS_FD, O_CLOEXEC) < 0 ||
+	    dup3(lists, ROOTS_FD, O_CLOEXEC) < 0 || dup3(saved, CHECKPOINTS_FD, O_CLOEXEC) < 0 ||
+	    close_range(CHECKPOINTS_FD + 1, ~0U, 0) < 0)
 		_exit(1);
 	signal(SIGTERM, SIG_IGN); /* this process ends when the keeper's end of the socket
 				   * is closed */
@@ -489,9 +533,9 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots)
 	store_sweep(LAYERS_FD, ROOTS_FD);
 	while (store_sweep_while_idle(),
 	       receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
-		take_order(LAYERS_FD, &o, fds[0], fds[1]);
-		own_close_fd(&fds[0]);
-		own_close_fd(&fds[1]);
+		take_order(LAYERS_FD, &o, fds[0], fds + 1);
+		for (unsigned i = 0; i < LAYER_STORE_FDS; i++)
+			own_close_fd(&fds[i]);
 	}
 	_exit(0);
 }
@@ -509,7 +553,8 @@ static int open_layers(const char *state_dir, struct err *e)
 	return fd < 0 ? err_sys(e, "layers in %s", state_dir) : fd;
 }
 
-int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err *e)
+int layer_store_start(const char *state_dir, int roots, int checkpoints, int *out_dir,
+		      struct err *e)
 {
 	auto_fd int dir = open_layers(state_dir, e);
 	int pair[2];
@@ -522,7 +567,7 @@ int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		layer_store_process(pair[1], dir, roots);
+		layer_store_process(pair[1], dir, roots, checkpoints);
 	}
 	close(pair[1]);
 	if (pid < 0) {
@@ -533,15 +578,17 @@ int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err
 	return pair[0];
 }
 
-int layer_store_ask(int process, const struct layer_store_request *o, int conn, struct err *e)
+int layer_store_ask_with(int process, const struct layer_store_request *o, const int *more,
+			 unsigned n, struct err *e)
 {
-	int pair[2], fds[2];
+	int pair[2], fds[LAYER_STORE_FDS];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socket for an answer");
 	fds[0] = pair[1];
-	fds[1] = conn;
-	if (send_with(process, o, sizeof(*o), fds, conn >= 0 ? 2 : 1) < 0) {
+	for (unsigned i = 0; i < n; i++)
+		fds[1 + i] = more[i];
+	if (send_with(process, o, sizeof(*o), fds, 1 + n) < 0) {
 		close(pair[0]);
 		close(pair[1]);
 		return err_set(e, ERR_SYS, "the layer store has exited");
@@ -550,12 +597,18 @@ int layer_store_ask(int process, const struct layer_store_request *o, int conn, 
 	return pair[0];
 }
 
+int layer_store_ask(int process, const struct layer_store_request *o, int conn, struct err *e)
+{
+	return layer_store_ask_with(process, o, &conn, conn >= 0, e);
+}
+
 int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, struct err *e)
 {
-	int fds[2];
+	int fds[LAYER_STORE_FDS];
 	ssize_t n = receive_with(sock, out, sizeof(*out), fds);
 
-	own_close_fd(&fds[1]);
+	for (unsigned i = 1; i < LAYER_STORE_FDS; i++)
+		own_close_fd(&fds[i]);
 	if (n != (ssize_t)sizeof(*out)) {
 		own_close_fd(&fds[0]);
 		return err_set(e, ERR_SYS, "the layer store gave no answer");
@@ -579,7 +632,9 @@ static int store_ask_file(int process, const struct layer_store_request *o, int 
 
 	if (sock < 0 || layer_store_reply(sock, &a, out, e) < 0)
 		return -1;
-	return *out < 0 ? err_set(e, ERR_SYS, "layer %.12s: no descriptor came", o->id) : 0;
+	return *out < 0 ? err_set(e, ERR_SYS, "layer %.12s: no descriptor came",
+				  o->id[0] ? o->id : o->checkpoint.id)
+			: 0;
 }
 
 int layer_store_mount(int process, const char *id, int *out_mount, struct err *e)
@@ -588,6 +643,25 @@ int layer_store_mount(int process, const char *id, int *out_mount, struct err *e
 
 	snprintf(o.id, sizeof(o.id), "%s", id);
 	return store_ask_file(process, &o, out_mount, e);
+}
+
+int layer_store_checkpoint_mount(int process, const char *id, int *out_mount, struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_CHECKPOINT_MOUNT };
+
+	snprintf(o.checkpoint.id, sizeof(o.checkpoint.id), "%s", id);
+	return store_ask_file(process, &o, out_mount, e);
+}
+
+void layer_store_checkpoint_release(int process, const char *id, int is_deleted)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_CHECKPOINT_RELEASE,
+					 .checkpoint.is_deleted = (uint32_t)is_deleted };
+	struct err ignored;
+	auto_fd int sock = -1;
+
+	snprintf(o.checkpoint.id, sizeof(o.checkpoint.id), "%s", id);
+	sock = layer_store_ask(process, &o, -1, &ignored); /* no answer is needed */
 }
 
 int layer_store_image(int process, const char *id, uint32_t uid_base, int *out_file, struct err *e)

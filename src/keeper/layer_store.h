@@ -13,6 +13,7 @@
  * uses it. */
 #pragma once
 #include "base/err.h"
+#include "keeper/checkpoint_store.h"
 #include "keeper/layer_tree.h"
 #include "keeper/root_table.h"
 #include "wire/wire.h"
@@ -29,7 +30,12 @@ struct layer_store_request {
 		LAYER_STORE_ROOT_CHECK,
 		LAYER_STORE_UNPACK,
 		LAYER_STORE_EXPORT,
-		LAYER_STORE_IMAGE
+		LAYER_STORE_IMAGE,
+		LAYER_STORE_CHECKPOINT,
+		LAYER_STORE_CHECKPOINT_SYNC,
+		LAYER_STORE_CHECKPOINT_MERGE,
+		LAYER_STORE_CHECKPOINT_MOUNT,
+		LAYER_STORE_CHECKPOINT_RELEASE
 	} what;
 	uint32_t
 		uid; /* IMAGE: of the box that needs it; MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
@@ -39,22 +45,30 @@ struct layer_store_request {
 	uint64_t bytes_most, files_most;
 	struct root root;         /* ROOT, ROOT_CHECK */
 	char diff[WIRE_LAYER_ID]; /* UNPACK: what the archive must have; empty: anything */
+	struct checkpoint_request checkpoint; /* CHECKPOINT..., with fds of checkpoint_fds */
 };
 
 struct layer_store_reply {
 	struct err err; /* kind 0: done */
 	struct layer_tree_sum sum;
-	uint64_t skipped; /* UNPACK: device nodes */
+	uint64_t skipped;                      /* UNPACK: device nodes */
+	struct wire_checkpointed checkpointed; /* CHECKPOINT, CHECKPOINT_MERGE; without its head */
 };
 
 /* Called before the keeper leaves the host's mounts. Returns a socket to the process, which ends
- * when the socket is closed; out_dir: the folder of the layers. roots: the folder of the roots. */
-must_check int layer_store_start(const char *state_dir, int roots, int *out_dir, struct err *e);
+ * when the socket is closed; out_dir: the folder of the layers. roots: the folder of the roots;
+ * checkpoints: that of checkpoint_store_open(). */
+must_check int layer_store_start(const char *state_dir, int roots, int checkpoints, int *out_dir,
+				 struct err *e);
 
 /* conn: for MAKE and UPPER to init of the box; for UNPACK and EXPORT the archive; else -1. Returns
  * the socket for the answer. */
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
 			       struct err *e);
+/* The same with further descriptors: for CHECKPOINT those of struct checkpoint_fds, in this order. */
+enum { LAYER_STORE_FDS = 4 };
+must_check int layer_store_ask_with(int process, const struct layer_store_request *o,
+				    const int *fds, unsigned n, struct err *e);
 /* Waits for the answer. *out_mount: the mount of a MOUNT, the file of an IMAGE. */
 must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount,
 				 struct err *e);
@@ -62,6 +76,11 @@ must_check int layer_store_reply(int sock, struct layer_store_reply *out, int *o
 /* A detached mount, read-only, nosuid, nodev, with the owners on the disk: the caller maps
  * the ids. */
 must_check int layer_store_mount(int process, const char *id, int *out_mount, struct err *e);
+/* The same for the layer of a checkpoint. */
+must_check int layer_store_checkpoint_mount(int process, const char *id, int *out_mount,
+					    struct err *e);
+/* No box has the layer of this checkpoint any more, or it was deleted. */
+void layer_store_checkpoint_release(int process, const char *id, int is_deleted);
 /* The layer as an erofs image (layer_erofs.h), which is made if it does not exist. */
 must_check int layer_store_image(int process, const char *id, uint32_t uid_base, int *out_file,
 				 struct err *e);

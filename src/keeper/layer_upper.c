@@ -71,6 +71,13 @@ static int upper_check(int fd, const struct layer_upper *u, struct err *e)
 	return 0;
 }
 
+int layer_upper_check(int fd, uint32_t uid_base, struct err *e)
+{
+	const struct layer_upper u = { .uid_base = uid_base };
+
+	return upper_check(fd, &u, e);
+}
+
 int layer_upper_open(int conn, const struct layer_upper *u, struct err *e)
 {
 	const struct timeval quiet = { .tv_sec = UPPER_QUIET_S };

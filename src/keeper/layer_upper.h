@@ -14,6 +14,8 @@ struct layer_upper {
 	uint64_t bytes_most, files_most;
 };
 
+/* 0: a folder of the box with this first id, on a disk as boxes have them. */
+must_check int layer_upper_check(int fd, uint32_t uid_base, struct err *e);
 /* Ends all programs of the box and returns the folder. conn: to init of the box, blocking. */
 must_check int layer_upper_open(int conn, const struct layer_upper *u, struct err *e);
 /* to: an empty folder. Owners become ids inside the box. Left out: sockets, and what is below mount

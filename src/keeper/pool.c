@@ -183,6 +183,8 @@ int pool_begin_with(struct keeper *k, struct build_job *j, const struct wire_lim
 		memcpy(j->make.box->meta.mounts, w->mounts, sizeof(w->mounts));
 		j->make.box->meta.nlayers = w->nlayers;
 		memcpy(j->make.box->meta.layer, w->layer, sizeof(w->layer));
+		j->make.box->meta.nchain = w->nchain;
+		memcpy(j->make.box->meta.chain, w->chain, sizeof(w->chain));
 		if (w->root[0]) {
 			memcpy(j->make.box->meta.root, w->root, TREE_ID);
 			memcpy(about->template, w->template, sizeof(about->template));

@@ -32,12 +32,15 @@ struct deadline {
 static_assert(sizeof(struct records_place) + sizeof(struct deadline) <= RECORD_FILE_PLACE &&
 		      4096 % RECORD_FILE_PLACE == 0,
 	      "a place is in one page");
-static_assert(offsetof(struct box_record, root) == 1112 && sizeof(struct box_record) == 1184,
+static_assert(offsetof(struct box_record, root) == 1112 &&
+		      offsetof(struct box_record, nchain) == 1184 &&
+		      sizeof(struct box_record) == 1448,
 	      "another struct box_record: another RECORD_FILE_VERSION and BOX_RECORD_MAGIC, "
 	      "unless it only has more at its end");
 static_assert(offsetof(struct box_record, mounts) % 8 == 0 &&
 		      offsetof(struct box_record, layer) % 8 == 0 &&
 		      offsetof(struct box_record, root) % 8 == 0 &&
+		      offsetof(struct box_record, nchain) % 8 == 0 &&
 		      sizeof(struct box_record) % 8 == 0,
 	      "sums are of whole words");
 
@@ -62,8 +65,10 @@ static off_t offset_of(uint32_t place)
 /* Bytes of the record that are used: most boxes have neither volumes nor layers. */
 static size_t used_of(const struct box_record *m)
 {
-	if (m->root[0])
+	if (m->nchain || m->checkpointing)
 		return sizeof(*m);
+	if (m->root[0])
+		return offsetof(struct box_record, nchain);
 	if (m->nlayers)
 		return offsetof(struct box_record, root);
 	return m->nmounts ? offsetof(struct box_record, layer)

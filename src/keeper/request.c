@@ -273,12 +273,14 @@ static void create_plain(struct keeper *k, const struct build_job *j)
 	struct wire_create w = { .head.flags = j->make.flags,
 				 .without = j->make.without,
 				 .nmounts = m->nmounts,
-				 .nlayers = m->nlayers };
+				 .nlayers = m->nlayers,
+				 .nchain = m->nchain };
 	struct along along = { steal(&j->make.box->start), j->make.box->start_len };
 
 	fprintf(stderr, "atoll: keeper: %s; made without it\n", j->err.msg);
 	memcpy(w.mounts, m->mounts, sizeof(w.mounts));
 	memcpy(w.layer, m->layer, sizeof(w.layer));
+	memcpy(w.chain, m->chain, sizeof(w.chain));
 	memcpy(w.root, m->root, sizeof(w.root));
 	memcpy(w.template, m->about.template, sizeof(w.template));
 	create_new(k, &who, &w, &along, &m->about.limits, 0);

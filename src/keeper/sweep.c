@@ -46,10 +46,12 @@ static void adopt_or_end(struct keeper *k, const struct box_record *m, uint32_t 
 		return;
 	}
 	/* No client had the box, or its end was started: end it. */
-	if (m->about.state != WIRE_BOX_TAKEN)
+	if (m->about.state != WIRE_BOX_TAKEN) {
 		teardown_kill(k, b);
-	else
-		deadline_adopt(k, b);
+		return;
+	}
+	checkpoint_adopt(k, b);
+	deadline_adopt(k, b);
 }
 
 /* An unreadable record may belong to a running box, so it is neither adopted nor removed. */

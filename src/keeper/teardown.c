@@ -107,6 +107,7 @@ static void teardown_bury(struct keeper *k, struct keeper_box *b)
 		client_send(k, b->waiters[i].client, &b->last, sizeof(b->last), -1);
 	}
 	leave_behind(k, b);
+	checkpoint_box_ended(k, b);
 	k->metered -= (unsigned)b->metered;
 	keeper_box_free(&k->boxes, b);
 }

@@ -83,12 +83,16 @@ static void write_new_name(struct erofs_writer *w, uint32_t parent, const char *
 	dir->last = n;
 }
 
-void erofs_write_begin(struct erofs_writer *w, int fd, const struct erofs_node *root)
+void erofs_write_begin(struct erofs_writer *w, int fd)
 {
 	*w = (struct erofs_writer){ .fd = fd, .next_block = 1 };
 	w->out = malloc(WRITE_BUFFER);
 	if (!w->out)
 		abort();
+}
+
+void erofs_write_root(struct erofs_writer *w, const struct erofs_node *root)
+{
 	write_new_inode(w, root, 0);
 }
 

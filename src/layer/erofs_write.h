@@ -2,8 +2,9 @@
  * the end.
  * Owns: the table of entries, in memory.
  *
- *	erofs_write_begin(&w, fd, &root);
+ *	erofs_write_begin(&w, fd);
  *	block = erofs_write_reserve(&w, size);    the caller writes the content to block * EROFS_BLOCK
+ *	erofs_write_root(&w, &root);
  *	n = erofs_write_add(&w, 0, "name", 4, &node);
  *	erofs_write_end(&w, &bytes, e);
  *
@@ -46,7 +47,9 @@ struct erofs_writer {
 size_t erofs_write_xattr(char *buf, size_t room, const char *name, size_t name_len,
 			 const void *value, size_t value_len);
 
-void erofs_write_begin(struct erofs_writer *w, int fd, const struct erofs_node *root);
+void erofs_write_begin(struct erofs_writer *w, int fd);
+/* The root folder: once, before all other entries. */
+void erofs_write_root(struct erofs_writer *w, const struct erofs_node *root);
 /* Blocks for the content of a file. 0: size is 0, or the image has no room for it (16 TiB). */
 uint32_t erofs_write_reserve(struct erofs_writer *w, uint64_t size);
 /* parent: 0 for the root, or what this function returned for a folder. Returns the number of the new

@@ -56,7 +56,8 @@ static int begin(struct erofs_writer *w)
 	fd = mkstemp(path);
 	if (fd < 0)
 		abort();
-	erofs_write_begin(w, fd, &root);
+	erofs_write_begin(w, fd);
+	erofs_write_root(w, &root);
 	return fd;
 }
 

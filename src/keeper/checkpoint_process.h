@@ -1,0 +1,28 @@
+/* checkpoint_process.h - the two processes of a checkpoint that read what a box has written.
+ *
+ *   capture   root of the box's own user namespace with CAP_DAC_READ_SEARCH there, no capability on the host, the
+ *             writable layer of the box as its root folder, a system call filter. It reads that folder and writes to
+ *             the two files that it was given: layer/delta.h
+ *   check     an id of the host that nothing else has, no capability, an empty root folder, a stricter filter. It
+ *             reads the finished files again: layer/erofs_check.h, layer/index.h
+ *
+ * A take-over of the first gives nothing but what the box has. What it writes is not trusted before the second has
+ * accepted it, and the second cannot write anything. */
+#pragma once
+#include "base/err.h"
+#include "layer/delta.h"
+#include <sys/types.h>
+
+struct checkpoint_message { /* both ways, on a SOCK_SEQPACKET; a list comes with a memfd */
+	enum { CHECKPOINT_STOP = 1, CHECKPOINT_LIST, CHECKPOINT_RELEASE, CHECKPOINT_RESULT } what;
+	struct err err;
+	uint64_t ninodes, paths_bytes; /* in the memfd */
+	struct delta_sum sum;          /* RESULT */
+};
+
+/* d: descriptors and limits. userns: of the box. Returns the pid of the process; *out_sock is its other end. */
+must_check pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock,
+					  struct err *e);
+/* Waits for the verdict. layer -1: only the index. uid: that of the process. */
+must_check int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most,
+				    struct err *e);

@@ -1,0 +1,378 @@
+/* checkpoint_store.c - see checkpoint_store.h. */
+#include "keeper/checkpoint_store.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "jail/cgroup.h"
+#include "keeper/checkpoint_maps.h"
+#include "keeper/checkpoint_process.h"
+#include "keeper/layer_upper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TAKE_RUNNING_MS = 900 * 1000, TAKE_STOPPED_MS = 20 * 1000 };
+
+/* ---- files ---- */
+
+int checkpoint_store_open(const char *state_dir, struct err *e)
+{
+	auto_fd int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+
+	if (state < 0 || (mkdirat(state, "checkpoints", 0700) < 0 && errno != EEXIST))
+		return err_sys(e, "checkpoints in %s", state_dir);
+	fd = openat(state, "checkpoints", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || (mkdirat(fd, "layers", 0700) < 0 && errno != EEXIST) ||
+	    (mkdirat(fd, "index", 0700) < 0 && errno != EEXIST))
+		return err_sys(e, "checkpoints in %s", state_dir);
+	return steal_fd(&fd);
+}
+
+void checkpoint_store_name(const char *id, enum wire_checkpoint_what what, char out[64])
+{
+	if (what == WIRE_CHECKPOINT_LAYER)
+		snprintf(out, 64, "layers/%.16s.erofs", id);
+	else
+		snprintf(out, 64, "index/%.16s", id);
+}
+
+static int store_open_file(int dir, const char *id, enum wire_checkpoint_what what, struct err *e)
+{
+	char name[64];
+	int fd;
+
+	checkpoint_store_name(id, what, name);
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(e, ERR_NOT_FOUND, "there is no checkpoint %s", id);
+	return fd < 0 ? err_sys(e, "checkpoint %s", id) : fd;
+}
+
+static int store_link(int dir, int fd, const char *id, enum wire_checkpoint_what what,
+		      struct err *e)
+{
+	char name[64];
+
+	checkpoint_store_name(id, what, name);
+	if (linkat(fd, "", dir, name, AT_EMPTY_PATH) == 0)
+		return 0;
+	return errno == EEXIST ? err_set(e, ERR_CONFLICT, "there is a checkpoint %s already", id)
+			       : err_sys(e, "name checkpoint %s", id);
+}
+
+static int store_unnamed(int dir, const char *folder, struct err *e)
+{
+	int fd = openat(dir, folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? err_sys(e, "make a file for a checkpoint") : fd;
+}
+
+int checkpoint_store_sync(int dir, const char *id, struct err *e)
+{
+	auto_fd int index = store_open_file(dir, id, WIRE_CHECKPOINT_INDEX, e), layer = -1;
+	auto_fd int layers = openat(dir, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int indexes = openat(dir, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	layer = store_open_file(dir, id, WIRE_CHECKPOINT_LAYER, e);
+	if (index < 0 && layer < 0)
+		return -1;
+	if ((layer >= 0 && (fsync(layer) < 0 || fsync(layers) < 0)) ||
+	    (index >= 0 && (fsync(index) < 0 || fsync(indexes) < 0)))
+		return err_sys(e, "write checkpoint %s to the disk", id);
+	return 0;
+}
+
+static void store_figures(const struct layer_index_head *h, uint64_t index_bytes,
+			  struct wire_checkpointed *out)
+{
+	memcpy(out->id, h->id, sizeof(out->id));
+	out->bytes = h->layer_bytes;
+	out->index_bytes = index_bytes;
+	out->content_bytes = h->content_bytes;
+	out->files = h->files;
+	out->deleted = h->deleted;
+	out->entries = h->entries;
+	out->frozen_us = h->frozen_us;
+	out->took_us = h->took_us;
+	out->same = h->same;
+	out->passes = h->passes;
+	out->tracked = h->tracked;
+}
+
+int checkpoint_store_figures(int dir, const char *id, const char *box,
+			     struct wire_checkpointed *out, struct err *e)
+{
+	auto_fd int fd = store_open_file(dir, id, WIRE_CHECKPOINT_INDEX, e);
+	struct layer_index_reader r;
+	int done;
+
+	if (fd < 0)
+		return e->kind == ERR_NOT_FOUND ? 0 : -1;
+	done = layer_index_open(&r, fd, e);
+	if (done == 0 && strcmp(r.head.box, box) != 0)
+		done = err_set(e, ERR_CONFLICT, "there is a checkpoint %s already, of box %s", id,
+			       r.head.box);
+	if (done == 0)
+		store_figures(&r.head, r.size, out);
+	layer_index_close(&r);
+	return done < 0 ? -1 : 1;
+}
+
+/* ---- stop and release ---- */
+
+struct take {
+	const struct checkpoint_request *q;
+	struct cgroups cgroups;
+	int sock; /* to the capture */
+	pid_t capture;
+	int stopped;
+	uint64_t stopped_ns, frozen_ns;
+};
+
+static void take_release(struct take *t)
+{
+	struct err ignored;
+
+	if (!t->stopped)
+		return;
+	if (!t->q->is_frozen) {
+		(void)!cgroup_thaw(&t->cgroups, t->q->cgroup, &ignored);
+		t->frozen_ns += now_ns() - t->stopped_ns;
+	}
+	t->stopped = 0;
+}
+
+static int take_stop(struct take *t, struct err *e)
+{
+	if (t->stopped)
+		return err_set(e, ERR_INVALID, "the capture wants to stop the box twice");
+	if (!t->q->is_frozen && cgroup_freeze_prepare(&t->cgroups, t->q->cgroup, e) < 0)
+		return -1;
+	t->stopped_ns = now_ns();
+	t->stopped = 1;
+	if (t->q->is_frozen || cgroup_freeze(&t->cgroups, t->q->cgroup, e) == 0)
+		return 0;
+	take_release(t);
+	return -1;
+}
+
+static int take_send(struct take *t, const struct checkpoint_message *m, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec iov = { (void *)m, sizeof(*m) };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		h.msg_control = control.room;
+		h.msg_controllen = sizeof(control.room);
+	}
+	return sendmsg(t->sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m) ? 0 : -1;
+}
+
+/* Answers STOP and LIST with the mapped files. */
+static int take_answer(struct take *t, unsigned what)
+{
+	struct checkpoint_message m = { .what = what };
+	struct delta_mapped mapped = { 0 };
+	auto_fd int fd = -1;
+	int done = what == CHECKPOINT_STOP ? take_stop(t, &m.err) : 0;
+
+	if (done == 0)
+		done = checkpoint_maps_read(&t->cgroups, t->q->cgroup, &mapped, &m.err);
+	if (done == 0) {
+		m.err.kind = ERR_NONE;
+		m.ninodes = mapped.ninodes;
+		m.paths_bytes = mapped.paths_bytes;
+		if (mapped.ninodes)
+			fd = memfd_create("mapped", MFD_CLOEXEC);
+		if (mapped.ninodes &&
+		    (fd < 0 ||
+		     write(fd, mapped.inodes, mapped.ninodes * 8) != (ssize_t)mapped.ninodes * 8 ||
+		     write(fd, mapped.paths, mapped.paths_bytes) != (ssize_t)mapped.paths_bytes))
+			done = err_sys(&m.err, "list of mapped files");
+	}
+	delta_mapped_fini(&mapped);
+	if (done < 0)
+		take_release(t);
+	return take_send(t, &m, fd);
+}
+
+/* Until the capture has sent its result, or has ended. */
+static int take_serve(struct take *t, struct delta_sum *out, struct err *e)
+{
+	struct checkpoint_message m;
+
+	for (;;) {
+		struct pollfd p = { .fd = t->sock, .events = POLLIN };
+		int ready = poll(&p, 1, t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS);
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready == 0)
+			return err_set(e, ERR_LIMIT, "the capture took longer than %d s%s",
+				       (t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS) / 1000,
+				       t->stopped ? " while the programs of the box were stopped"
+						  : "");
+		if (recv(t->sock, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
+			return err_set(e, ERR_SYS, "the capture has ended early");
+		if (m.what == CHECKPOINT_RELEASE) {
+			take_release(t);
+		} else if (m.what == CHECKPOINT_RESULT) {
+			*out = m.sum;
+			m.err.msg[sizeof(m.err.msg) - 1] = 0;
+			*e = m.err;
+			return m.err.kind ? -1 : 0;
+		} else if ((m.what != CHECKPOINT_STOP && m.what != CHECKPOINT_LIST) ||
+			   take_answer(t, m.what) < 0) {
+			return err_set(e, ERR_SYS, "the capture sent an invalid message");
+		}
+	}
+}
+
+static int take_run(struct take *t, const struct delta *d, int userns, struct delta_sum *out,
+		    struct err *e)
+{
+	int done, status;
+
+	t->capture = checkpoint_capture_start(d, userns, &t->sock, e);
+	if (t->capture < 0)
+		return -1;
+	done = take_serve(t, out, e);
+	take_release(t);
+	kill(t->capture, SIGKILL); /* no process may write to the files from here on */
+	while (waitpid(t->capture, &status, 0) < 0 && errno == EINTR)
+		;
+	close(t->sock);
+	return done;
+}
+
+/* ---- one checkpoint ---- */
+
+static int take_open_upper(const struct checkpoint_request *q, int proc, struct err *e)
+{
+	/* Descriptor 5 of init: src/init/main.c. */
+	auto_fd int fd = openat(proc, "fd/5", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ESRCH
+			       ? err_set(e, ERR_NOT_FOUND, "box %s has ended meanwhile", q->box)
+			       : err_sys(e, "open the writable layer of box %s", q->box);
+	return layer_upper_check(fd, q->uid_base, e) < 0 ? -1 : steal_fd(&fd);
+}
+
+static uint64_t take_used(int upper)
+{
+	struct statfs fs;
+
+	return fstatfs(upper, &fs) < 0
+		       ? UINT64_MAX
+		       : (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+static struct cgroups take_cgroups(const struct checkpoint_request *q,
+				   const struct checkpoint_fds *fds)
+{
+	struct cgroups cs = { .version = (int)q->cgroup_version };
+
+	for (unsigned i = 0; i < CG_NCTL; i++)
+		cs.dir[i] = cs.root[i] = -1;
+	if (cs.version == 1) {
+		cs.dir[CG_PIDS] = fds->lister;
+		cs.dir[CG_FREEZER] = fds->freezer;
+	} else {
+		cs.dir[CG_MEMORY] = fds->freezer;
+	}
+	return cs;
+}
+
+static int take_link(int dir, const struct delta *d, const struct delta_sum *sum,
+		     uint32_t check_uid, struct err *e)
+{
+	struct stat st;
+
+	if (sum->layer_bytes &&
+	    (fstat(d->layer, &st) < 0 || (uint64_t)st.st_size != sum->layer_bytes))
+		return err_set(e, ERR_INVALID, "the layer has %llu bytes, not %llu",
+			       (unsigned long long)st.st_size,
+			       (unsigned long long)sum->layer_bytes);
+	/* Folders that lead to others, and "files" that were counted, are names of the layer. */
+	if (checkpoint_check_run(sum->layer_bytes ? d->layer : -1, d->index, check_uid, UINT64_MAX,
+				 e) < 0)
+		return err_in(e, "check of checkpoint %s", d->id);
+	if (sum->layer_bytes && store_link(dir, d->layer, d->id, WIRE_CHECKPOINT_LAYER, e) < 0)
+		return -1;
+	return store_link(dir, d->index, d->id, WIRE_CHECKPOINT_INDEX, e);
+}
+
+int checkpoint_store_take(int dir, const struct checkpoint_request *q,
+			  const struct checkpoint_fds *fds, struct wire_checkpointed *out,
+			  struct err *e)
+{
+	auto_fd int upper = take_open_upper(q, fds->proc, e), userns = -1;
+	auto_fd int layer = -1, index = -1, base = -1;
+	struct delta d = { .rules = DELTA_RULES & ~q->without,
+			   .bytes_most = q->bytes_most,
+			   .files_most = q->files_most };
+	struct take t = { .q = q, .cgroups = take_cgroups(q, fds) };
+	struct delta_sum sum;
+	struct layer_index_head head;
+	uint64_t began = now_ns();
+	struct stat st;
+
+	if (upper < 0)
+		return -1;
+	userns = openat(fds->proc, "ns/user", O_RDONLY | O_CLOEXEC);
+	if (userns < 0)
+		return err_sys(e, "user namespace of box %s", q->box);
+	if (q->base[0] && (base = store_open_file(dir, q->base, WIRE_CHECKPOINT_INDEX, e)) < 0)
+		return -1;
+	layer = store_unnamed(dir, "layers", e);
+	index = store_unnamed(dir, "index", e);
+	if (layer < 0 || index < 0)
+		return -1;
+	d.upper = upper;
+	d.layer = layer;
+	d.index = index;
+	d.base = base;
+	d.used_bytes = take_used(upper);
+	memcpy(d.id, q->id, sizeof(d.id));
+	memcpy(d.box, q->box, sizeof(d.box));
+	memcpy(d.base_id, q->base, sizeof(d.base_id));
+	if (take_run(&t, &d, userns, &sum, e) < 0)
+		return -1;
+	if (delta_write_head(&d, &sum, (uint32_t)(t.frozen_ns / 1000),
+			     (uint32_t)((now_ns() - began) / 1000), e) < 0)
+		return -1;
+	if (take_link(dir, &d, &sum, q->check_uid, e) < 0)
+		return -1;
+	if (pread(index, &head, sizeof(head), 0) != (ssize_t)sizeof(head) || fstat(index, &st) < 0)
+		return err_sys(e, "read the index again");
+	store_figures(&head, (uint64_t)st.st_size, out);
+	out->took_us = (now_ns() - began) / 1000;
+	return 0;
+}
+
+int checkpoint_store_merge(int dir, const struct checkpoint_request *q,
+			   struct wire_checkpointed *out, struct err *e)
+{
+	(void)dir;
+	(void)q;
+	(void)out;
+	return err_set(e, ERR_DENIED, "this keeper cannot merge checkpoints yet");
+}

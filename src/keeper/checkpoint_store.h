@@ -1,0 +1,49 @@
+/* checkpoint_store.h - the files of checkpoints: <state>/checkpoints/layers/<id>.erofs and index/<id>, mode 0600, and
+ * the work on them in processes of the layer store.
+ * Owns: both folders. Data is written to unnamed files, checked, and linked: first the layer, then the index.
+ *
+ *   layer store ── per request a process (privileged; opens files, freezes and thaws the box, links)
+ *                    ├── capture  (checkpoint_process.h)
+ *                    └── check
+ *
+ * If the process dies while the box is frozen, the keeper thaws the box: the socket for the answer closes. */
+#pragma once
+#include "base/err.h"
+#include "layer/index.h"
+#include "wire/wire.h"
+#include <stdint.h>
+
+struct checkpoint_request {
+	char box[WIRE_ID], id[WIRE_ID], base[WIRE_ID];
+	char cgroup[WIRE_ID]; /* of the box */
+	uint32_t cgroup_version;
+	uint32_t is_frozen; /* it is paused: its programs are stopped already */
+	uint32_t uid_base, check_uid;
+	uint64_t bytes_most, files_most;
+	uint32_t nfrom; /* MERGE */
+	char from[WIRE_CHAIN][WIRE_ID];
+	uint32_t is_deleted; /* RELEASE: its file no longer exists */
+	uint32_t without;    /* test builds: bits of enum delta_rule */
+};
+
+/* Descriptors that come with a request. */
+struct checkpoint_fds {
+	int proc;            /* folder of init in /proc */
+	int freezer, lister; /* the parent of the cgroups: v1 of both hierarchies, v2 the same */
+};
+
+/* The folder; made if it is missing. */
+must_check int checkpoint_store_open(const char *state_dir, struct err *e);
+void checkpoint_store_name(const char *id, enum wire_checkpoint_what what, char out[64]);
+
+/* In a process of its own. dir: of checkpoint_store_open(). */
+must_check int checkpoint_store_take(int dir, const struct checkpoint_request *q,
+				     const struct checkpoint_fds *fds,
+				     struct wire_checkpointed *out, struct err *e);
+must_check int checkpoint_store_sync(int dir, const char *id, struct err *e);
+/* From the head of its index. 1: it exists; 0: it does not. */
+must_check int checkpoint_store_figures(int dir, const char *id, const char *box,
+					struct wire_checkpointed *out, struct err *e);
+/* One layer that replaces those of q->from, the first on top. */
+must_check int checkpoint_store_merge(int dir, const struct checkpoint_request *q,
+				      struct wire_checkpointed *out, struct err *e);
