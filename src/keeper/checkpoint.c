@@ -1,6 +1,6 @@
 /* checkpoint.c - requests for checkpoints: the files of a running box, captured, and boxes that start from them.
  *
- * The layer store does the work (checkpoint_store.h). A box is stopped for a moment by it; the record says so
+ * The layer store does the work (checkpoint_store.h). A box is stopped for a moment by it; the record has that
  * before, and until it has answered. If it ends early, or this keeper does, the box is thawed. */
 #include "base/cleanup.h"
 #include "base/id.h"

@@ -63,7 +63,7 @@ static int maps_of_process(int pid, void *arg)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	f = fopen(path, "re");
-	/* It has ended, or has no memory any more. */
+	/* It has ended, or no longer has memory. */
 	if (!f && errno != ENOENT && errno != ESRCH) {
 		err_sys(r->e, "read the mappings of process %d", pid);
 		r->failed = 1;

@@ -8,7 +8,7 @@ enum { CHECKPOINT_MOUNT_IDLE_S = 60 };
 
 /* A clone, read-only, nosuid, nodev. dir: of checkpoint_store_open(). */
 must_check int checkpoint_mount_get(int dir, const char *id, struct err *e);
-/* No box has the layer any more; its mount is closed after a while, unless it is needed again. */
+/* No box has the layer now; its mount is closed after a while, unless it is needed again. */
 void checkpoint_mount_release(const char *id);
 /* Its file was deleted: a later layer of this id is another one. Boxes that have it keep it. */
 void checkpoint_mount_forget(const char *id);

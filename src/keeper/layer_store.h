@@ -79,7 +79,7 @@ must_check int layer_store_mount(int process, const char *id, int *out_mount, st
 /* The same for the layer of a checkpoint. */
 must_check int layer_store_checkpoint_mount(int process, const char *id, int *out_mount,
 					    struct err *e);
-/* No box has the layer of this checkpoint any more, or it was deleted. */
+/* No box has the layer of this checkpoint now, or it was deleted. */
 void layer_store_checkpoint_release(int process, const char *id, int is_deleted);
 /* The layer as an erofs image (layer_erofs.h), which is made if it does not exist. */
 must_check int layer_store_image(int process, const char *id, uint32_t uid_base, int *out_file,
