@@ -10,7 +10,7 @@
 
 enum {
 	POSTGRES_STATEMENTS = 6,  /* of a transaction */
-	POSTGRES_PARAMS = 8,      /* of a statement */
+	POSTGRES_PARAMS = 12,     /* of a statement */
 	POSTGRES_IN_FLIGHT = 256, /* transactions; the others wait */
 	POSTGRES_WAITING = 4096,
 };

@@ -35,6 +35,75 @@ static const struct query queries[] = {
 	/* Gateways that have read nothing for an hour read all again. */
 	{ "accounts_trim", 0, { {
 		"delete from atoll.changes where at < now() - interval '2 hours'", 0 } } },
+	/* A batch of rows of a node. $1: its number, $2: the rows, $3: the letters with which its ids begin. Rows are written
+	 * once: by revision, or by node and number. Losing the last ones in a crash of the server is harmless for lists, so
+	 * the commit does not wait for the disk. */
+	{ "directory_rows", 3, { {
+		"set local synchronous_commit = off", 0 }, {
+		"insert into atoll.boxes as b (id, node, rev, team, state, template, name, created_ns, started_ns, ended_ns, row)"
+		" select distinct on (x.id) x.id, $1::int, x.rev, x.team, coalesce(x.row #>> '{v1,state}', ''),"
+		" coalesce(x.row #>> '{v1,template}', ''), coalesce(x.row #>> '{v1,name}', ''), x.at_ns,"
+		" coalesce((x.row ->> 'started_ns')::bigint, 0), coalesce((x.row ->> 'ended_ns')::bigint, 0), x.row"
+		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'box' and"
+		" (left(x.id, 3) = $3 or length(x.id) = 12 or exists (select from atoll.moved m where m.id = x.id and m.node = $1::int))"
+		" order by x.id, x.rev desc on conflict (id) do update set node = excluded.node, rev = excluded.rev,"
+		" state = excluded.state, name = excluded.name, started_ns = excluded.started_ns, ended_ns = excluded.ended_ns,"
+		" row = excluded.row where case when b.node = excluded.node then b.rev < excluded.rev"
+		" else exists (select from atoll.moved m where m.id = b.id and m.node = excluded.node) end", 3 }, {
+		"insert into atoll.runs as r (id, node, rev, team, box, cause, running, at_ns, day, row)"
+		" select distinct on (x.id, x.at_ns) x.id, $1::int, x.rev, x.team, coalesce(x.row ->> 'box', ''),"
+		" coalesce(x.row ->> 'cause', ''), coalesce(x.row -> 'running' = 'true', false), x.at_ns, x.at_ns / 86400000000000,"
+		" x.row -> 'v1' from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'run' and x.row -> 'v1' is not null order by x.id, x.at_ns, x.rev desc"
+		" on conflict (id, day) do update set rev = excluded.rev, cause = excluded.cause, running = excluded.running,"
+		" row = excluded.row where r.node = excluded.node and r.rev < excluded.rev", 2 }, {
+		"insert into atoll.events (node, seq, team, box, at_ns, day, row)"
+		" select $1::int, x.id::bigint, x.team, coalesce(x.row ->> 'box', ''), x.at_ns, x.at_ns / 86400000000000, x.row"
+		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'event' on conflict do nothing", 2 }, {
+		"insert into atoll.audit (node, seq, team, at_ns, day, row)"
+		" select $1::int, x.id::bigint, x.team, x.at_ns, x.at_ns / 86400000000000, x.row"
+		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'audit' on conflict do nothing", 2 }, {
+		"insert into atoll.usage as u (node, kind, id, rev, team, day, row)"
+		" select distinct on (x.kind, x.id) $1::int, x.kind, x.id, x.rev, x.team, x.at_ns / 86400000000000, x.row"
+		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind in ('usage', 'day') order by x.kind, x.id, x.rev desc"
+		" on conflict (node, kind, id) do update set rev = excluded.rev, row = excluded.row where u.rev < excluded.rev", 2 } } },
+	{ "directory_maintain", 3, { {
+		"select atoll.maintain($1::int, $2::int, $3::int)", 3 } } },
+	/* Lists. null: no such filter. Rows: document, node, and the two values of the position. */
+	{ "boxes_list", 8, { {
+		"select row ->> 'v1', node, created_ns, id from atoll.boxes where team = $1"
+		" and case when $2::text is null then state <> 'deleted' else $2 = 'all' or state = $2 end"
+		" and ($2 is not null or state <> 'deleted') and ($3::text is null or template = $3)"
+		" and ($4::text is null or starts_with(name, $4)) and ($5::jsonb is null or row #> '{v1,metadata}' @> $5::jsonb)"
+		" and ($6::bigint is null or (created_ns, id) < ($6::bigint, $7::text))"
+		" order by created_ns desc, id desc limit $8::int", 8 } } },
+	{ "sandboxes_list", 5, { {
+		"select row ->> 'e2b', node, started_ns, id from atoll.boxes where team = $1 and state <> 'deleted'"
+		" and row #>> '{e2b,state}' = any (string_to_array($2, ','))"
+		" and ($3::bigint is null or (started_ns, id) < ($3::bigint, $4::text))"
+		" order by started_ns desc, id desc limit $5::int", 5 } } },
+	{ "runs_list", 7, { {
+		"select row::text, node, at_ns, id from atoll.runs where team = $1 and ($2::text is null or box = $2)"
+		" and ($3::text is null or cause = $3) and ($4::text is null or running)"
+		" and ($5::bigint is null or (at_ns, id) < ($5::bigint, $6::text))"
+		" order by at_ns desc, id desc limit $7::int", 7 } } },
+	{ "events_list", 7, { {
+		"(select row::text, node, at_ns, seq from atoll.events where $3 = 'newest' and team = $1 and ($2::text is null or box = $2)"
+		" and ($4::bigint is null or (at_ns, node, seq) < ($4::bigint, $5::int, $6::bigint))"
+		" order by at_ns desc, node desc, seq desc limit $7::int) union all"
+		" (select row::text, node, at_ns, seq from atoll.events where $3 = 'oldest' and team = $1 and ($2::text is null or box = $2)"
+		" and ($4::bigint is null or (at_ns, node, seq) > ($4::bigint, $5::int, $6::bigint))"
+		" order by at_ns, node, seq limit $7::int)", 7 } } },
+	{ "audit_list", 10, { {
+		"select row::text, node, at_ns, seq from atoll.audit where ($1::text is null or team = $1)"
+		" and ($2::text is null or row ->> 'who' = $2) and ($3::text is null or row ->> 'action' = $3"
+		"  or (right($3, 1) = '.' and starts_with(row ->> 'action', $3))) and ($4::text is null or row ->> 'subject' = $4)"
+		" and ($5::bigint is null or at_ns >= $5::bigint) and ($6::bigint is null or at_ns < $6::bigint)"
+		" and ($7::bigint is null or (at_ns, node, seq) < ($7::bigint, $8::int, $9::bigint))"
+		" order by at_ns desc, node desc, seq desc limit $10::int", 10 } } },
+	/* The node that a request with an Idempotency-Key was sent to first; $3: the one that this gateway would choose. */
+	{ "idempotency", 3, { {
+		"insert into atoll.idempotency (team, key, node) values ($1, $2, $3::int) on conflict do nothing", 3 }, {
+		"select node from atoll.idempotency where team = $1 and key = $2", 2 } } },
 };
 /* clang-format on */
 

@@ -7,19 +7,24 @@
 #include "coordinator/cluster_client.h"
 #include "daemon/gateway_certificate.h"
 #include "daemon/node_figures.h"
+#include "daemon/node_rows.h"
 #include "daemon/node_leases.h"
 #include "gateway/accounts.h"
+#include "gateway/directory.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
 #include "gateway/leases.h"
 #include "gateway/nodes.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
+#include "store/directory.h"
 #include "wire/sock.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { CLUSTER_NO_GATEWAY = 32 };
 
 struct server_cluster {
 	const struct server_start *start;
@@ -38,12 +43,17 @@ struct server_cluster {
 	struct coordinator *coordinator;
 	struct gateway_leases *leases;
 	struct gateway_accounts *accounts;
+	struct directory *directory;
+	struct node_rows *own_rows; /* of this gateway */
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	/* node */
 	struct tunnel_client *client;
 	struct node_figures *figures;
 	struct node_leases *node_leases;
+	struct node_rows *rows; /* NULL: a gateway, too, which stores its rows itself */
+	unsigned rows_gateway;  /* that gets them; CLUSTER_NO_GATEWAY: none */
+	uint32_t greeted;       /* gateways that are connected: bits */
 	struct frame_conn connector;
 	int connector_open, stopped;
 	uint32_t dials; /* requested before the connection to that process came: bits by gateway */
@@ -141,6 +151,31 @@ void server_cluster_engines(struct server_cluster *x, int take_fd)
 		close(take_fd);
 }
 
+static void cluster_own_rows_kept(void *user, uint64_t last)
+{
+	node_rows_kept(((struct server_cluster *)user)->own_rows, last);
+}
+
+static int cluster_send_own_rows(void *user, uint64_t last, const json_t *rows)
+{
+	struct server_cluster *x = user;
+	struct err e;
+
+	if (directory_add_own(x->directory, x->self.number, rows, last, cluster_own_rows_kept, x,
+			      &e) == 0)
+		return 1;
+	log_error("rows of this gateway for the directory", LOG_E(&e));
+	return -1;
+}
+
+/* The rows of a gateway itself, such as its audit log, need no tunnel. */
+static void cluster_init_directory(struct server_cluster *x)
+{
+	x->directory = directory_new(x->api->loop, x->tunnels, x->engines);
+	x->own_rows = node_rows_new(x->api, cluster_send_own_rows, x);
+	node_rows_set_open(x->own_rows, 1);
+}
+
 static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 {
 	enum place_policy policy =
@@ -163,7 +198,13 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	if (x->server_tls)
 		x->leases = gateway_leases_new(x->api->loop, x->coordinator, x->tunnels, &leases);
 	x->accounts = gateway_accounts_new(x->api, x->engines);
-	return gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e);
+	if (x->server_tls)
+		cluster_init_directory(x);
+	if (gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e) < 0)
+		return -1;
+	x->gateway->engines = x->server_tls ? x->engines : NULL;
+	x->gateway->directory = x->directory;
+	return 0;
 }
 
 /* ---- a node ---- */
@@ -263,11 +304,23 @@ static json_t *cluster_self(struct api *a)
 	return doc;
 }
 
+/* Rows go to one gateway; all of them write to the same database. */
+static void cluster_choose_rows_gateway(struct server_cluster *x)
+{
+	if (!x->rows || x->rows_gateway != CLUSTER_NO_GATEWAY || !x->greeted)
+		return;
+	x->rows_gateway = (unsigned)__builtin_ctz(x->greeted);
+	node_rows_set_open(x->rows, 1);
+}
+
 static void cluster_greeted(void *user, unsigned gateway, uint32_t number, uint64_t epoch,
 			    const struct json_t *owned)
 {
-	node_leases_greeted(((struct server_cluster *)user)->node_leases, gateway, number, epoch,
-			    owned);
+	struct server_cluster *x = user;
+
+	x->greeted |= 1u << gateway;
+	cluster_choose_rows_gateway(x);
+	node_leases_greeted(x->node_leases, gateway, number, epoch, owned);
 }
 
 static void cluster_acknowledged(void *user, unsigned gateway, uint64_t sent_ms)
@@ -277,7 +330,30 @@ static void cluster_acknowledged(void *user, unsigned gateway, uint64_t sent_ms)
 
 static void cluster_closed(void *user, unsigned gateway)
 {
-	node_leases_closed(((struct server_cluster *)user)->node_leases, gateway);
+	struct server_cluster *x = user;
+
+	node_leases_closed(x->node_leases, gateway);
+	x->greeted &= ~(1u << gateway);
+	if (gateway != x->rows_gateway)
+		return;
+	x->rows_gateway = CLUSTER_NO_GATEWAY;
+	node_rows_set_open(x->rows, 0);
+	cluster_choose_rows_gateway(x);
+}
+
+static int cluster_send_rows(void *user, uint64_t last, const json_t *rows)
+{
+	struct server_cluster *x = user;
+
+	return tunnel_client_send_rows(x->client, x->rows_gateway, last, rows);
+}
+
+static void cluster_rows_kept(void *user, unsigned gateway, uint64_t last)
+{
+	struct server_cluster *x = user;
+
+	if (gateway == x->rows_gateway)
+		node_rows_kept(x->rows, last);
 }
 
 static void cluster_start_node(struct server_cluster *x)
@@ -287,6 +363,7 @@ static void cluster_start_node(struct server_cluster *x)
 						   .figures = cluster_figures,
 						   .greeted = cluster_greeted,
 						   .acknowledged = cluster_acknowledged,
+						   .rows_kept = cluster_rows_kept,
 						   .closed = cluster_closed };
 	const char *const *gateways = config_list(x->start->config, CONFIG_CLUSTER_GATEWAYS);
 	struct tunnel_client_conf conf = { .number = x->self.number,
@@ -366,9 +443,18 @@ static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
 int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_conn *supervisor,
 			struct err *e)
 {
+	int joined = x && (x->client_tls || x->server_tls);
+
+	if (store_directory_enable(a->store, joined, fleet_now_ns() / 1000, e) < 0)
+		return -1;
 	if (!x)
 		return 0;
 	x->api = a;
+	x->rows_gateway = CLUSTER_NO_GATEWAY;
+	if (x->client_tls && !cluster_is_gateway(x->role))
+		x->rows = node_rows_new(a, cluster_send_rows, x);
+	if (x->client_tls)
+		a->box_row = node_rows_box;
 	x->supervisor = supervisor;
 	x->source.read = cluster_read_figures;
 	metrics_add_source(a->metrics, &x->source);
@@ -417,6 +503,9 @@ void server_cluster_free(struct server_cluster *x)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
 	gateway_accounts_free(x->accounts);
+	directory_free(x->directory);
+	node_rows_free(x->own_rows);
+	node_rows_free(x->rows);
 	coordinator_free(x->coordinator);
 	gateway_leases_free(x->leases);
 	cluster_client_free(x->engines);

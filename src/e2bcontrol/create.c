@@ -4,6 +4,7 @@
  *
  * Each step rejects invalid values before anything is created. */
 #include "e2bcontrol/create.h"
+#include "api/box_row.h"
 #include "v1box/boxes.h"
 #include "api/quota.h"
 #include "v1box/secrets.h"
@@ -304,6 +305,7 @@ static void create_answer(struct call *c, struct box *b, const struct err *e)
 		http_abort(c->req);
 		return;
 	}
+	box_row_set(c, b->row.id);
 	call_json(c, 201, sandbox_json_created(c, b));
 }
 

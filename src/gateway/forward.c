@@ -3,6 +3,7 @@
  * A node gets the identity of the caller, never a key: it runs code that no person has reviewed. A request
  * without an answer byte is repeated once on another connection, if repeating it is harmless. */
 #include "base/log.h"
+#include "gateway/directory.h"
 #include "gateway/gateway_call.h"
 #include "http/client.h"
 
@@ -12,6 +13,8 @@
 enum {
 	FORWARD_HEAD_MS = 25 * 3600 * 1000
 }; /* requests may wait for a program; its limits end them */
+
+#define FORWARD_BOX "atoll-box"
 
 static struct gateway_call *forward_of(const struct http_req *r)
 {
@@ -111,10 +114,21 @@ static void forward_switched(void *user)
 	c->req->on_eof = NULL; /* the end of one direction only: on_body_end() handles it */
 }
 
+/* The row of a new box is for this gateway. */
+static const char *forward_returns(void *user, const struct http_header *h)
+{
+	(void)user;
+	return strcmp(h->name, FORWARD_BOX) == 0 ? NULL : h->value;
+}
+
 static const char *forward_judge(void *user, const struct http_answer *a)
 {
 	struct gateway_call *x = user;
 	const char *why = x->judge ? x->judge(x, a) : NULL;
+
+	for (unsigned i = 0; x->gateway->directory && i < a->nheaders; i++)
+		if (strcmp(a->headers[i].name, FORWARD_BOX) == 0)
+			directory_add_box(x->gateway->directory, x->node, a->headers[i].value);
 
 	x->is_refused = why != NULL;
 	return why;
@@ -127,6 +141,7 @@ static void forward_relay(struct gateway_call *x, struct upstream_link take_link
 	const struct relay_rules rules = { .extra = extra,
 					   .passes_tcp = 1,
 					   .sends = forward_sends,
+					   .returns = forward_returns,
 					   .judge = forward_judge,
 					   .failed = forward_failed,
 					   .spare = forward_spare,

@@ -20,6 +20,9 @@ struct gateway {
 	struct tunnels *tunnels;
 	struct gateway_leases *leases; /* NULL: this machine has not joined */
 	struct place *place;
+	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
+	struct directory *directory;
+	uint64_t directory_avoid_ms; /* until then lists are asked from the nodes */
 	struct timer tick;
 	uint64_t started_ms;
 	struct gateway_figures figures;

@@ -8,6 +8,7 @@
 #include "http/relay.h"
 
 struct gateway_list;
+struct list_query;
 struct gateway_call {
 	struct gateway *gateway;
 	struct call *call;
@@ -40,6 +41,7 @@ struct gateway_call {
 	struct timer wait;
 
 	struct gateway_list *list; /* list.c */
+	struct list_query *query;  /* list_directory.c */
 };
 
 /* forward.c */

@@ -5,7 +5,7 @@
  *
  * The position in a list is the positions in the lists of all nodes: "number:position", separated by commas;
  * "." is the end of a list. A node that did not answer is named in `incomplete`, and keeps its position. */
-#include "gateway/gateway_call.h"
+#include "gateway/list_directory.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -32,6 +32,8 @@ struct gateway_list {
 	unsigned n;
 	struct list_part *given; /* the positions of the request */
 	unsigned ngiven;
+	char all_after[LIST_POSITION]; /* or one position of all nodes; "": none */
+	int oldest_first;
 	json_t *items;
 	struct buf target;
 };
@@ -49,6 +51,11 @@ static int list_parse(struct gateway_list *l, const char *text)
 	l->given = calloc(LIST_NODES, sizeof(*l->given));
 	if (!l->given)
 		abort();
+	/* A position of the directory is one of each node, too: a time and an id. */
+	if (!strchr(text, ':') && list_is_position(text, strlen(text))) {
+		snprintf(l->all_after, sizeof(l->all_after), "%s", text);
+		return 0;
+	}
 	while (*text) {
 		struct list_part *p = &l->given[l->ngiven];
 		char *end;
@@ -72,7 +79,7 @@ static const char *list_given(const struct gateway_list *l, unsigned node)
 	for (unsigned i = 0; i < l->ngiven; i++)
 		if (l->given[i].node == node)
 			return l->given[i].after;
-	return "";
+	return l->all_after;
 }
 
 /* ---- requests ---- */
@@ -154,9 +161,11 @@ static void list_merge(struct gateway_list *l)
 			struct list_part *p = &l->v[i];
 			const json_t *item = json_array_get(p->items, p->used);
 
-			if (item && (!best || strcmp(list_time(item),
-						     list_time(json_array_get(best->items,
-									      best->used))) > 0))
+			if (item &&
+			    (!best || strcmp(list_time(item),
+					     list_time(json_array_get(best->items, best->used))) *
+						      (l->oldest_first ? -1 : 1) >
+					      0))
 				best = p;
 		}
 		if (!best)
@@ -289,25 +298,12 @@ static void list_first_done(struct fanout *f)
 		     x->identity);
 }
 
-void list_begin(struct gateway_call *x)
+static void list_from_nodes(struct gateway_call *x)
 {
-	struct http_req *r = x->call->req;
-	const char *limit = http_query(r, "limit"),
-		   *after = http_query(r, x->target.shape == TARGET_PAGE ? "after" : "nextToken");
-	struct gateway_list *l = calloc(1, sizeof(*l));
+	struct gateway_list *l = x->list;
+	const char *after =
+		http_query(x->call->req, x->target.shape == TARGET_PAGE ? "after" : "nextToken");
 
-	if (!l)
-		abort();
-	x->list = l;
-	l->items = json_array();
-	l->limit = limit ? (unsigned)strtoul(limit, NULL, 10) : STORE_PAGE;
-	if (strcmp(r->path, "/sandboxes") == 0)
-		l->limit = STORE_PAGE_MAX * 100;
-	else if (l->limit < 1 || l->limit > STORE_PAGE_MAX) {
-		call_error(x->call, 400, "invalid", "limit is out of range", limit,
-			   "use 1 to 1000");
-		return;
-	}
 	if (after && list_parse(l, after) < 0) {
 		call_error(x->call, 400, "invalid", "this is not where a page of this list ended",
 			   after, "use the `next` of the page before, unchanged");
@@ -318,10 +314,52 @@ void list_begin(struct gateway_call *x)
 		     x->identity);
 }
 
+static int list_is_stream(struct http_req *r)
+{
+	const char *follow = http_query(r, "follow"), *accept = http_header(r, "accept");
+
+	return strcmp(r->path, "/v1/events") == 0 &&
+	       ((follow && strcmp(follow, "false") != 0) ||
+		(accept && strstr(accept, "text/event-stream")));
+}
+
+void list_begin(struct gateway_call *x)
+{
+	struct http_req *r = x->call->req;
+	const char *limit = http_query(r, "limit");
+	struct gateway_list *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		abort();
+	x->list = l;
+	l->oldest_first =
+		strcmp(r->path, "/v1/events") == 0 &&
+		(!http_query(r, "order") || strcmp(http_query(r, "order"), "newest") != 0);
+	l->items = json_array();
+	l->limit = limit ? (unsigned)strtoul(limit, NULL, 10) : STORE_PAGE;
+	if (strcmp(r->path, "/sandboxes") == 0)
+		l->limit = STORE_PAGE_MAX * 100;
+	else if (l->limit < 1 || l->limit > STORE_PAGE_MAX) {
+		call_error(x->call, 400, "invalid", "limit is out of range", limit,
+			   "use 1 to 1000");
+		return;
+	}
+	if (list_is_stream(r)) {
+		call_error(x->call, 501, "not_supported",
+			   "a gateway has no stream of all events yet", r->path,
+			   "read pages, or follow one box: GET /v1/boxes/ID/events");
+		return;
+	}
+	if (!list_directory_begin(x, l->limit > STORE_PAGE_MAX ? STORE_PAGE_MAX : l->limit,
+				  list_from_nodes))
+		list_from_nodes(x);
+}
+
 void list_end(struct gateway_call *x)
 {
 	struct gateway_list *l = x->list;
 
+	list_directory_end(x);
 	if (!l)
 		return;
 	x->list = NULL;

@@ -55,7 +55,8 @@ static const struct target_row {
 	{ NULL, "/v1/nodes/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/cluster/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/models/**", TARGET_LOCAL, 0 },
-	{ NULL, "/v1/audit", TARGET_LOCAL, 0 },
+	{ "GET", "/v1/audit", TARGET_LIST, TARGET_PAGE },
+	{ "GET", "/v1/events", TARGET_LIST, TARGET_PAGE },
 	{ NULL, "/v1/**", TARGET_ABSENT, 0 },
 	/* E2B. */
 	{ "POST", "/sandboxes", TARGET_CREATE, 0 },

@@ -898,13 +898,21 @@ static const char account_changes[] =
 	"CREATE TRIGGER team_removed AFTER DELETE ON teams" ACCOUNT_CHANGED("team", "OLD.name");
 /* clang-format on */
 
+/* Rows that the directory of a cluster must get: directory.h makes the triggers that fill it. */
+static const char directory_rows[] = "CREATE TABLE directory_rows ("
+				     " rev INTEGER PRIMARY KEY AUTOINCREMENT,"
+				     " kind TEXT NOT NULL,"
+				     " id TEXT NOT NULL,"
+				     " UNIQUE (kind, id)"
+				     ") STRICT;";
+
 const char *const schema_steps[] = {
-	first,           contexts,     batches,   network,    package_sets,        cheaper_runs,
-	surfaces,        pauses,       snapshots, pipelines,  policies_and_agents, clocks,
-	history,         mcp_sessions, ui_links,  secrets,    network_rules,       templates,
-	usage,           series,       receipts,  schedules,  notifications,       usage_sums,
-	usage_disk,      isolation,    proofs,    run_counts, stored_boxes,        leases,
-	account_changes,
+	first,           contexts,       batches,   network,    package_sets,        cheaper_runs,
+	surfaces,        pauses,         snapshots, pipelines,  policies_and_agents, clocks,
+	history,         mcp_sessions,   ui_links,  secrets,    network_rules,       templates,
+	usage,           series,         receipts,  schedules,  notifications,       usage_sums,
+	usage_disk,      isolation,      proofs,    run_counts, stored_boxes,        leases,
+	account_changes, directory_rows,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -187,6 +187,18 @@ static int read_filter(struct call *c, struct store_box_filter *f, struct store_
 	return 0;
 }
 
+json_t *boxes_listed_json(struct api *a, const struct store_box *row)
+{
+	const struct box *b = fleet_find(&a->fleet, row->id);
+	json_t *one;
+
+	if (b && b->is_spare)
+		return NULL;
+	one = b ? box_json(b) : box_row_json(row, a->fleet.conf.layer_names);
+	json_object_set_new(one, "cost", charges_total_json(a, row->id));
+	return one;
+}
+
 void boxes_list(struct call *c)
 {
 	struct store_pair pairs[STORE_PAIRS_MAX];
@@ -202,14 +214,10 @@ void boxes_list(struct call *c)
 		return;
 	}
 	for (unsigned i = 0; i < rows.n; i++) {
-		const struct box *b = fleet_find(&c->api->fleet, rows.v[i].id);
+		json_t *one = boxes_listed_json(c->api, &rows.v[i]);
 
-		json_t *one;
-
-		if (b && b->is_spare)
+		if (!one)
 			continue;
-		one = b ? box_json(b) : box_row_json(&rows.v[i], c->api->fleet.conf.layer_names);
-		json_object_set_new(one, "cost", charges_total_json(c->api, rows.v[i].id));
 		box_withhold(c, one);
 		json_array_append_new(items, one);
 	}

@@ -5,6 +5,8 @@
 extern const struct field box_list_query[];
 
 json_t *box_json(const struct box *b);
+/* As in a list, with all values; NULL: a box that no client has yet. */
+json_t *boxes_listed_json(struct api *a, const struct store_box *row);
 /* Variables often contain secrets: a caller with the role viewer gets their names, not their
  * values. */
 void box_withhold(const struct call *c, json_t *doc);

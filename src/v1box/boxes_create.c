@@ -9,6 +9,7 @@
 #include "v1box/packages.h"
 #include "api/quota.h"
 #include "v1box/snapshots.h"
+#include "api/box_row.h"
 #include "base/cleanup.h"
 
 #include <stdio.h>
@@ -35,6 +36,7 @@ static int will_be(struct box_wait *w, const char *id, struct err *e)
 static void say_made(struct call *c, const struct box *b, json_t *take_doc)
 {
 	http_set(c->req, "Location", "/v1/boxes/%s", b->row.id);
+	box_row_set(c, b->row.id);
 	call_json(c, 201, take_doc);
 }
 

@@ -167,6 +167,16 @@ static void add_run(struct api *a, const struct store_run *row, struct buf *out)
 	json_decref(doc);
 }
 
+json_t *execs_row_json(struct api *a, const struct store_run *row)
+{
+	json_t *doc = is_whole_record(row) ? json_loads(row->record, 0, NULL) : NULL;
+
+	if (!doc)
+		return row_or_run(a, row);
+	json_object_del(doc, "request");
+	return doc;
+}
+
 static json_t *run_documents(struct api *a, const struct store_runs *rows)
 {
 	json_t *items = json_array();

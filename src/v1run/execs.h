@@ -25,3 +25,5 @@ int execs_ref(struct call *c, struct box *b, char id[ID_MAX + 1], uint32_t *ref)
 
 void runs_list(struct call *c);
 void runs_show(struct call *c);
+/* A run as in a list. */
+json_t *execs_row_json(struct api *a, const struct store_run *row);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# directory.sh - what all gateways of a cluster share in PostgreSQL: keys and teams. Two gateways, one node, a private
-# PostgreSQL.
+# directory.sh - what all gateways of a cluster share in PostgreSQL: keys and teams, and rows of nodes. Two gateways, one
+# node, a private PostgreSQL.
 . "$(dirname "$0")/lib.sh"
 . "$here/engines.lib"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
@@ -10,6 +10,7 @@ leave() {
 	for at in "$work"/*/supervisor; do
 		[ ! -e "$at" ] || stop_machine "$(basename "$(dirname "$at")")"
 	done
+	[ ! -e "$work/restarted" ] || pids="$pids $(cat "$work/restarted")" # by a test, which is a subshell
 	engines_stop
 	finish
 }
@@ -122,6 +123,118 @@ keys_work_without_the_database_and_changes_follow() {
 	for pid in $pids_of_backends; do kill -CONT "$pid"; done
 	kill -CONT "$postgres_pid"
 	soon works_at "$other" "$made"
+}
+
+# start_node: a node of both gateways, for the tests below.
+start_node() {
+	[ ! -e "$work/one" ] || return 0
+	mkdir -p "$work/one"
+	tunnels=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' "$work/gw1/log"),$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' "$work/gw2/log")
+	token=$(ATOLL_STATE="$work/gw1/state" ATOLL_CLUSTER_DATABASE="$database" "$ATOLL" node token --quiet)
+	ATOLL_STATE="$work/one/state" ATOLL_CLUSTER_SECRETS="$work/none" "$ATOLL" node join "https://${tunnels%%,*}" "$token" --name one --quiet >/dev/null ||
+		fail "the node did not join"
+	machine one ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnels" ATOLL_CLUSTER_SECRETS="$work/none"
+	soon serves one
+	is_up() { for at in "$url" "$other"; do [ "$(curl -s -H "X-API-Key: $key" "$at/v1/nodes" | jq -r '[.items[].state] | join(" ")')" = up ] || return 1; done; }
+	soon is_up
+}
+create() {
+	ask POST /v1/boxes -H "$json_body" -d "$1"
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+}
+# other_lists FILTER: the list of the other gateway has $box.
+other_lists() { ask_other GET "/v1/boxes?$1" && of_body '.items[].id' | grep -q "$box"; }
+
+a_box_and_its_runs_events_and_audit_rows_are_in_the_lists_of_both_gateways() {
+	soon works_at "$other" "$key"
+	start_node
+	create '{"name": "listed", "metadata": {"colour": "blue"}, "env": {"A": "secret value"}}'
+	lacks "$(tr A-Z a-z <head)" atoll-box
+	ask GET /v1/boxes # this gateway has stored the row before it answered
+	is "$(of_body '.items[0] | "\(.id) \(.state) \(.node)"')" "$box running one" "$(cat body)"
+	for filter in state=running name=list metadata=colour%3Dblue template=base limit=1 state=all; do soon other_lists "$filter"; done
+	for filter in state=deleted name=other metadata=colour%3Dred; do
+		ask_other GET "/v1/boxes?$filter"
+		is "$(of_body '.items | length')" 0 "$filter"
+	done
+	ask POST "/v1/boxes/$box/execs" -H "$json_body" -d '{"command": "echo out; exit 3"}'
+	run=$(of_body .id)
+	has_run() { ask_other GET "/v1/runs?box=$box" && [ "$(of_body '.items[0] | "\(.id) \(.exit_code) \(.state)"')" = "$run 3 exited" ]; }
+	soon has_run
+	is "$(sql "select count(*) from atoll.runs where id = '$run' and not running and tableoid = ('atoll.runs_' || day)::regclass")" 1
+	has_event() { ask_other GET "/v1/events?box=$box" && [ "$(of_body '.items[0].type')" = box.created ]; }
+	soon has_event
+	ask_other GET "/v1/events?order=newest&limit=1"
+	is "$(of_body '.items | length')" 1
+	next=$(of_body .next)
+	ask_other GET "/v1/events?order=newest&limit=1&after=$next"
+	is "$status $(of_body '.items | length')" '200 1' "$(cat body)"
+	ask_other GET '/v1/events?follow=true'
+	is "$status" 501 "$(cat body)"
+	has_audit() { ask_other GET '/v1/audit?action=box.create' && [ "$(of_body '.items[0].subject')" = "$box" ]; }
+	soon has_audit
+	# A viewer sees the names of variables only, and no audit log.
+	viewer=$("$ATOLL" key new look --role viewer --state "$work/gw2/state" --quiet)
+	as=$viewer ask_other GET /v1/boxes
+	is "$(of_body '.items[0].env.A')" null "$(cat body)"
+	as=$viewer ask_other GET /v1/audit
+	is "$status" 403 "$(cat body)"
+	ask GET '/v1/boxes?after=nonsense'
+	is "$status" 400
+	# Rows of one node stay its own.
+	is "$(sql "select count(*) from atoll.boxes where id = '$box' and node = 3")" 1
+	ask DELETE "/v1/boxes/$box"
+	is_deleted() { ask_other GET '/v1/boxes?state=deleted' && [ "$(of_body '.items[0].id')" = "$box" ]; }
+	soon is_deleted
+	all_kept() { [ "$(sqlite3 "$work/one/state/atoll.db" 'select count(*) from directory_rows' 2>/dev/null || echo 0)" = 0 ]; }
+	soon all_kept
+}
+
+boxes_of_a_node_that_does_not_answer_are_listed() {
+	soon works_at "$other" "$key"
+	start_node
+	create '{}'
+	kill -STOP "$(server_of one)"
+	is_away() { ask_other GET /v1/boxes && [ "$(of_body '.items[0].id')" = "$box" ] && case $(of_body '.items[0].state') in unreachable | lost) ;; *) return 1 ;; esac }
+	soon is_away
+	kill -CONT "$(server_of one)"
+	is_back() { ask_other GET /v1/boxes && [ "$(of_body '.items[0].state')" = running ]; }
+	soon is_back
+	ask DELETE "/v1/boxes/$box"
+	is "$status" 204 "$(cat body)"
+}
+
+without_the_database_lists_come_from_the_nodes_and_rows_follow() {
+	soon works_at "$other" "$key"
+	start_node
+	ask POST /v1/boxes -H "$json_body" -d '{}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	curl -sS -N -o stream -X POST -H "X-API-Key: $key" -H "$json_body" -H 'Accept: text/event-stream' -d '{"command": "for i in 1 2 3 4 5 6 7 8; do echo tick $i; sleep 0.5; done"}' "$url/v1/boxes/$box/execs" &
+	stream=$!
+	kill -9 "$postgres_pid"
+	wait "$postgres_pid" 2>/dev/null || :
+	ask POST /v1/boxes -H "$json_body" -d '{}'
+	is "$status" 201 "$(cat body)"
+	second=$(of_body .id)
+	ask GET /v1/boxes
+	has "$(of_body '[.items[].id] | join(" ")')" "$second"
+	ask POST "/v1/boxes/$second/execs" -H "$json_body" -d '{"command": "true"}'
+	is "$status" 200 "$(cat body)"
+	run=$(of_body .id)
+	ask DELETE "/v1/boxes/$second"
+	is "$status" 204
+	wait $stream
+	has "$(cat stream)" 'tick 8'
+	rm -f "$work/pg/data/postmaster.pid"
+	postgres_run
+	echo "$postgres_pid" >"$work/restarted"
+	has_rows() { [ "$(sql "select count(*) from atoll.boxes where id = '$second' and state = 'deleted'") $(sql "select count(*) from atoll.runs where id = '$run' and not running")" = '1 1' ]; }
+	soon_limit=8 # 5 s, and the time of a busy machine
+	soon has_rows
+	unset soon_limit
+	ask DELETE "/v1/boxes/$box"
 }
 
 run_tests

@@ -1,0 +1,369 @@
+/* directory.c - see directory.h.
+ *
+ *   a batch of a node -> directory_check() -> behind the other batches of that node -> directory_rows -> acknowledged
+ *
+ * One batch of a node is under way at a time, so that an acknowledgement covers all before it. */
+#include "gateway/directory.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "coordinator/cluster_client.h"
+#include "coordinator/queries.h"
+#include "store/directory.h"
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DIRECTORY_RETRY_MS = 250,
+	DIRECTORY_MAINTAIN_MS = 3600000,
+	DIRECTORY_MAINTAIN_FIRST_MS = 2000,
+};
+
+struct directory_batch {
+	struct directory_batch *next;
+	struct directory *directory;
+	struct cluster_request request;
+	unsigned node;
+	uint64_t last;
+	unsigned rows;
+	char *text;
+	int is_sent;
+	void (*kept)(void *user, uint64_t last); /* NULL: of a node */
+	void *user;
+};
+
+struct directory_box;
+struct directory {
+	struct loop *loop;
+	struct tunnels *tunnels;
+	struct cluster_client *engines;
+	struct directory_batch *first, **end; /* in the order of their arrival */
+	struct directory_box *boxes;
+	struct timer retry, maintain;
+	struct cluster_request maintenance;
+	struct directory_figures figures;
+};
+
+/* ---- what a node may send ---- */
+
+static const char *const directory_kinds[] = { "box", "run", "event", "audit", "usage", "day" };
+
+static int directory_is_kind(const char *text)
+{
+	for (unsigned i = 0; i < sizeof(directory_kinds) / sizeof(directory_kinds[0]); i++)
+		if (strcmp(text, directory_kinds[i]) == 0)
+			return 1;
+	return 0;
+}
+
+static int directory_is_time(const json_t *row, const char *name)
+{
+	const json_t *v = json_object_get(row, name);
+
+	return json_is_integer(v) && json_integer_value(v) >= 0;
+}
+
+/* Ids of 12 letters are those of a machine before it joined; the first node that sends one owns it. A box that was
+ * restarted elsewhere has the id of another node: the query accepts it if the table `moved` names this node. */
+static int directory_check_row(const json_t *row, unsigned node, struct err *e)
+{
+	const char *kind = json_string_value(json_object_get(row, "kind")),
+		   *id = json_string_value(json_object_get(row, "id")),
+		   *team = json_string_value(json_object_get(row, "team"));
+	const json_t *rev = json_object_get(row, "rev"), *at = json_object_get(row, "at_ns"),
+		     *body = json_object_get(row, "row");
+
+	if (!kind || !directory_is_kind(kind))
+		return err_set(e, ERR_INVALID, "row of the unknown kind '%.20s'", kind ? kind : "");
+	if (!id || !*id || strlen(id) > STORE_DIRECTORY_ID)
+		return err_set(e, ERR_INVALID, "row (%s) without a valid id", kind);
+	if ((strcmp(kind, "box") == 0 || strcmp(kind, "run") == 0) && !id_valid(id))
+		return err_set(e, ERR_INVALID, "'%.40s' is not the id of a %s", id, kind);
+	if (strcmp(kind, "run") == 0 && id_node(id) >= 0 && id_node(id) != (int)node)
+		return err_set(e, ERR_DENIED, "run %s belongs to node %d, not to node %u", id,
+			       id_node(id), node);
+	if (!team || strlen(team) > STORE_NAME)
+		return err_set(e, ERR_INVALID, "row (%s %.40s) without a team", kind, id);
+	if ((strcmp(kind, "event") == 0 || strcmp(kind, "audit") == 0) &&
+	    (strlen(id) > 18 || strspn(id, "0123456789") != strlen(id)))
+		return err_set(e, ERR_INVALID, "'%.40s' is not the number of an %s", id, kind);
+	if (strcmp(kind, "box") == 0 &&
+	    (!directory_is_time(body, "started_ns") || !directory_is_time(body, "ended_ns")))
+		return err_set(e, ERR_INVALID, "row of box %s without times", id);
+	if (!json_is_integer(rev) || json_integer_value(rev) <= 0 || !json_is_integer(at) ||
+	    json_integer_value(at) < 0 || !json_is_object(body))
+		return err_set(e, ERR_INVALID, "row (%s %.40s) without rev, at_ns or row", kind,
+			       id);
+	return 0;
+}
+
+int directory_check(const json_t *rows, unsigned node, struct err *e)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) if (directory_check_row(row, node, e) < 0) return -1;
+	return 0;
+}
+
+/* ---- batches ---- */
+
+static void directory_go(struct directory *d);
+
+static struct directory_batch **directory_find(struct directory *d, const struct directory_batch *b)
+{
+	struct directory_batch **at = &d->first;
+
+	while (*at && *at != b)
+		at = &(*at)->next;
+	return at;
+}
+
+static void directory_drop(struct directory_batch *b)
+{
+	struct directory *d = b->directory;
+	struct directory_batch **at = directory_find(d, b);
+
+	*at = b->next;
+	if (!*at)
+		d->end = at;
+	d->figures.waiting--;
+	cluster_client_cancel(&b->request);
+	free(b->text);
+	free(b);
+}
+
+static void directory_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
+{
+	struct directory_batch *b = loop_owner(r, struct directory_batch, request);
+	struct directory *d = b->directory;
+	void (*kept)(void *user, uint64_t last) = b->kept;
+	void *user = b->user;
+	unsigned node = b->node;
+	uint64_t last = b->last;
+
+	(void)answer;
+	if (e) { /* not known whether it was stored */
+		b->is_sent = 0;
+		d->figures.repeated++;
+		timer_set(&d->retry, DIRECTORY_RETRY_MS);
+		return;
+	}
+	d->figures.batches++;
+	d->figures.rows += b->rows;
+	directory_drop(b);
+	if (kept)
+		kept(user, last);
+	else
+		tunnels_rows_kept(d->tunnels, node, last);
+	directory_go(d);
+}
+
+static int directory_has_earlier(const struct directory *d, const struct directory_batch *b)
+{
+	for (const struct directory_batch *x = d->first; x != b; x = x->next)
+		if (x->node == b->node)
+			return 1;
+	return 0;
+}
+
+static void directory_query(struct directory *d, struct cluster_request *r, unsigned node,
+			    const char *text, int is_one)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+	const char prefix[4] = { letters[node >> 10 & 31], letters[node >> 5 & 31],
+				 letters[node & 31], 0 };
+	auto_buf struct buf rows = { 0 };
+	char number[16];
+
+	snprintf(number, sizeof(number), "%u", node);
+	buf_printf(&rows, is_one ? "[%s]" : "%s", text);
+	query_request(d->engines, r, "directory_rows",
+		      json_pack("[s, s, s]", number, buf_str(&rows), prefix));
+}
+
+/* Sends the oldest batch of each node, unless it is under way. */
+static void directory_go(struct directory *d)
+{
+	for (struct directory_batch *b = d->first; b; b = b->next) {
+		if (b->is_sent || directory_has_earlier(d, b))
+			continue;
+		b->is_sent = 1;
+		b->request.done = directory_answered;
+		directory_query(d, &b->request, b->node, b->text, 0);
+	}
+}
+
+static void directory_retry(struct timer *t)
+{
+	directory_go(loop_owner(t, struct directory, retry));
+}
+
+/* A node that has connected again sends from the first row that was not acknowledged. */
+static void directory_forget_repeated(struct directory *d, unsigned node, uint64_t last)
+{
+	struct directory_batch *next;
+
+	for (struct directory_batch *b = d->first; b; b = next) {
+		next = b->next;
+		if (b->node == node && !b->is_sent && b->last >= last)
+			directory_drop(b);
+	}
+}
+
+static struct directory_batch *directory_add(struct directory *d, unsigned node, const json_t *rows,
+					     uint64_t last)
+{
+	struct directory_batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		abort();
+	directory_forget_repeated(d, node, last);
+	*b = (struct directory_batch){ .directory = d,
+				       .node = node,
+				       .last = last,
+				       .rows = (unsigned)json_array_size(rows),
+				       .text = json_dumps(rows, JSON_COMPACT) };
+	*d->end = b;
+	d->end = &b->next;
+	d->figures.waiting++;
+	timer_set(&d->retry, 0);
+	return b;
+}
+
+static int directory_rows(void *user, struct tunnel_node *n, const json_t *rows, uint64_t last,
+			  struct err *e)
+{
+	struct directory *d = user;
+
+	if (directory_check(rows, n->number, e) < 0) {
+		d->figures.refused++;
+		return -1;
+	}
+	directory_add(d, n->number, rows, last);
+	return 0;
+}
+
+int directory_add_own(struct directory *d, unsigned number, const json_t *rows, uint64_t last,
+		      void (*kept)(void *user, uint64_t last), void *user, struct err *e)
+{
+	struct directory_batch *b;
+
+	if (directory_check(rows, number, e) < 0)
+		return -1;
+	b = directory_add(d, number, rows, last);
+	b->kept = kept;
+	b->user = user;
+	return 0;
+}
+
+struct directory_box {
+	struct directory_box *next, **at;
+	struct cluster_request request;
+};
+
+static void directory_end_box(struct directory_box *b)
+{
+	*b->at = b->next;
+	if (b->next)
+		b->next->at = b->at;
+	cluster_client_cancel(&b->request);
+	free(b);
+}
+
+/* Stored or not: the node sends the row, too. */
+static void directory_box_answered(struct cluster_request *r, const json_t *answer,
+				   const struct err *e)
+{
+	(void)answer;
+	(void)e;
+	directory_end_box(loop_owner(r, struct directory_box, request));
+}
+
+void directory_add_box(struct directory *d, unsigned node, const char *text)
+{
+	json_t *row = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	const char *kind = json_string_value(json_object_get(row, "kind"));
+	struct directory_box *b;
+	struct err e;
+
+	if (!kind || strcmp(kind, "box") != 0 || directory_check_row(row, node, &e) < 0) {
+		json_decref(row);
+		return;
+	}
+	json_decref(row);
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		abort();
+	b->next = d->boxes;
+	b->at = &d->boxes;
+	if (b->next)
+		b->next->at = &b->next;
+	d->boxes = b;
+	b->request.done = directory_box_answered;
+	directory_query(d, &b->request, node, text, 1);
+}
+
+/* ---- partitions ---- */
+
+static void directory_maintained(struct cluster_request *r, const json_t *answer,
+				 const struct err *e)
+{
+	struct directory *d = loop_owner(r, struct directory, maintenance);
+
+	(void)answer;
+	timer_set(&d->maintain, e ? DIRECTORY_MAINTAIN_FIRST_MS : DIRECTORY_MAINTAIN_MS);
+}
+
+static void directory_maintain(struct timer *t)
+{
+	struct directory *d = loop_owner(t, struct directory, maintain);
+	char events[12], runs[12], audit[12];
+
+	snprintf(events, sizeof(events), "%d", DIRECTORY_EVENTS_DAYS);
+	snprintf(runs, sizeof(runs), "%d", DIRECTORY_RUNS_DAYS);
+	snprintf(audit, sizeof(audit), "%d", DIRECTORY_AUDIT_DAYS);
+	d->maintenance.done = directory_maintained;
+	query_request(d->engines, &d->maintenance, "directory_maintain",
+		      json_pack("[s, s, s]", events, runs, audit));
+}
+
+struct directory *directory_new(struct loop *l, struct tunnels *t, struct cluster_client *engines)
+{
+	struct directory *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		abort();
+	d->loop = l;
+	d->tunnels = t;
+	d->engines = engines;
+	d->end = &d->first;
+	timer_init(&d->retry, l, directory_retry);
+	timer_init(&d->maintain, l, directory_maintain);
+	timer_set(&d->maintain, 0);
+	tunnels_set_rows(t, d, directory_rows);
+	return d;
+}
+
+void directory_free(struct directory *d)
+{
+	if (!d)
+		return;
+	tunnels_set_rows(d->tunnels, NULL, NULL);
+	while (d->first)
+		directory_drop(d->first);
+	while (d->boxes)
+		directory_end_box(d->boxes);
+	cluster_client_cancel(&d->maintenance);
+	timer_fini(&d->retry);
+	timer_fini(&d->maintain);
+	free(d);
+}
+
+struct directory_figures directory_figures(const struct directory *d)
+{
+	return d->figures;
+}
