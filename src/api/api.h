@@ -117,6 +117,7 @@ struct api {
 	struct fragment_spares *spares; /* v1run/fragment_spare.h; NULL: none yet */
 	struct gateway *gateway; /* gateway/gateway.h; NULL: this daemon is not a gateway */
 	json_t *(*nodes)(struct api *a); /* its nodes, for GET /v1/nodes; NULL: not a gateway */
+	json_t *(*scale)(struct api *a); /* for GET /v1/scale; NULL: not a gateway */
 	json_t *(*node_self)(struct api *a); /* this machine as a node, in the same form; NULL: not a node */
 	void *node_user; /* of node_self */
 	struct gateway_accounts *accounts; /* gateway/accounts.h; NULL: keys and teams are those of this machine */

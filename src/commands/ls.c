@@ -1,5 +1,6 @@
 /* ls.c - `atoll ls`: the daemon's boxes. */
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "cli/list_output.h"
 #include "commands/commands.h"
 
@@ -43,11 +44,26 @@ static void ls_filter(struct buf *path, const struct args *a)
 		ls_add(path, "metadata", buf_str(&meta));
 }
 
+static json_t *ls_nodes; /* of a gateway: an array; NULL: the daemon is not a gateway */
+
+/* The name of the node whose number is in the id; "-": the gateway does not know it. */
+static const char *ls_node_name(const char *id)
+{
+	json_t *node;
+	size_t i;
+
+	json_array_foreach(ls_nodes, i, node) if (api_client_int(node, "number", -2) ==
+						  id_node(id)) return api_client_text(node, "name");
+	return "-";
+}
+
 static void ls_row(struct table *t, json_t *box)
 {
 	char text[24];
 
 	table_cell(t, "%s", api_client_text(box, "id"));
+	if (ls_nodes)
+		table_cell(t, "%s", ls_node_name(api_client_text(box, "id")));
 	table_cell(t, "%s", api_client_text(box, "name"));
 	table_cell(t, "%s", api_client_state(box));
 	table_cell(t, "%s", api_client_text(box, "template"));
@@ -65,10 +81,23 @@ static int ls_list(struct api_client *r, const struct args *a)
 {
 	static const char *const columns[] = { "BOX",       "NAME", "STATE",    "TEMPLATE",
 					       ">PROGRAMS", ">AGE", ">ENDS IN", NULL };
+	static const char *const of_gateway[] = { "BOX",   "NODE",     "NAME",
+						  "STATE", "TEMPLATE", ">PROGRAMS",
+						  ">AGE",  ">ENDS IN", NULL };
 	auto_buf struct buf path = { 0 };
+	json_t *nodes = NULL;
+	int status;
 
+	if (!r->cli->json && !r->cli->quiet)
+		nodes = api_client_get(r, "/v1/nodes");
+	ls_nodes = json_object_get(nodes, "items");
 	ls_filter(&path, a);
-	return list_output_show(r, buf_str(&path), &(struct list_output){ columns, "id", ls_row });
+	status = list_output_show(r, buf_str(&path),
+				  &(struct list_output){ ls_nodes ? of_gateway : columns, "id",
+							 ls_row });
+	json_decref(nodes);
+	ls_nodes = NULL;
+	return status;
 }
 
 static int run_ls(const struct cli *cli, const struct args *a)

@@ -637,6 +637,11 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_CLUSTER_FORGET_AFTER] = { "cluster.forget_after", CONFIG_TIME, "10m", "ATOLL_CLUSTER_FORGET_AFTER",
 		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
 		.help = "time after which boxes of a lost node are reported lost" },
+	[CONFIG_CLUSTER_NODES_MIN] = { "cluster.nodes_min", CONFIG_COUNT, "1", "ATOLL_CLUSTER_NODES_MIN", .highest = 32767, .reload = 1,
+		.help = "nodes that GET /v1/scale wants at least" },
+	[CONFIG_CLUSTER_NODE_BOOT] = { "cluster.node_boot", CONFIG_TIME, "2m", "ATOLL_CLUSTER_NODE_BOOT",
+		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,
+		.help = "time from the request for a further node until it takes boxes, for GET /v1/scale" },
 
 	[CONFIG_HOST] = { "host", CONFIG_TEXT, NULL, "ATOLL_HOST", .check = check_host,
 		.help = "daemon that the command line uses" },

@@ -9,6 +9,7 @@
 #include "lang/lang.h"
 #include "daemon/commands.h"
 #include "daemon/doctor.h"
+#include "daemon/doctor_cluster.h"
 #include "daemon/doctor_tiers.h"
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/utsname.h>
 
+/* As enum doctor_verdict. */
 enum verdict { GOOD, POOR, BAD };
 
 /* Measured once, used by many checks. */
@@ -426,25 +428,47 @@ static void doctor_examine(struct doctor_host *p)
 	keeper_sync_close(&k);
 }
 
+struct doctor_output {
+	json_t *rows;
+	const struct cli *cli; /* NULL: rows only */
+	int failed;
+};
+
+static void doctor_put(struct doctor_output *o, const char *name, const struct finding *f)
+{
+	o->failed |= f->verdict == BAD;
+	json_array_append_new(o->rows, as_json(name, f));
+	if (o->cli && !o->cli->json)
+		doctor_print(o->cli, name, f);
+}
+
+static void doctor_put_cluster(void *user, const char *name, enum doctor_verdict v,
+			       const char *value, const char *fix)
+{
+	struct finding f = { 0 };
+
+	doctor_say(&f, (enum verdict)v, "%s", value);
+	doctor_fix(&f, fix);
+	doctor_put(user, name, &f);
+}
+
 /* Adds a row per check; prints them if the caller requests text. Returns 1 if a check failed. */
 static int doctor_check(json_t *rows, const struct cli *cli)
 {
+	struct doctor_output o = { .rows = rows, .cli = cli };
 	struct doctor_host p = { 0 };
-	int failed = 0;
 
 	doctor_examine(&p);
 	for (unsigned i = 0; i < ARRAY_LEN(doctor_questions); i++) {
 		struct finding f = { 0 };
 
 		doctor_answer(&doctor_questions[i], &p, &f);
-		failed |= f.verdict == BAD;
-		json_array_append_new(rows, as_json(doctor_questions[i].name, &f));
-		if (cli && !cli->json)
-			doctor_print(cli, doctor_questions[i].name, &f);
+		doctor_put(&o, doctor_questions[i].name, &f);
 	}
+	doctor_cluster(doctor_put_cluster, &o);
 	if (p.has_keeper)
 		doctor_tiers(rows, cli);
-	return failed;
+	return o.failed;
 }
 
 void doctor_report(void *ctx)

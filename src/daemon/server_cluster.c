@@ -192,6 +192,7 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->http.user = x;
 	x->http.on_head = cluster_head;
 	x->api->nodes = gateway_nodes_json;
+	x->api->scale = gateway_scale_json;
 	if (cluster_client_new(&x->engines, x->api->loop, cluster_ask_engines, x, e) < 0 ||
 	    coordinator_process_new(&x->coordinator, x->engines, e) < 0)
 		return -1;
@@ -204,6 +205,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 		return -1;
 	x->gateway->engines = x->server_tls ? x->engines : NULL;
 	x->gateway->directory = x->directory;
+	x->gateway->nodes_min = (unsigned)config_number(x->start->config, CONFIG_CLUSTER_NODES_MIN);
+	x->gateway->node_boot_ms = config_number(x->start->config, CONFIG_CLUSTER_NODE_BOOT);
 	return 0;
 }
 
@@ -409,6 +412,26 @@ static void cluster_put_gateway(struct metrics *m, struct tunnels *t)
 	metrics_put(m, METRIC_CLUSTER_TUNNELS, (double)f.closed_for_error, "error", NULL);
 }
 
+/* By name. Nodes beyond the bound of the table are summed up as "other". */
+static void cluster_put_nodes(struct metrics *m, struct gateway *g)
+{
+	unsigned ready = 0;
+
+	for (const struct tunnel_node *n = tunnels_next(g->tunnels, NULL); n;
+	     n = tunnels_next(g->tunnels, n)) {
+		if (n->state != TUNNEL_UP || !n->heartbeats)
+			continue;
+		ready += !n->figures.draining;
+		metrics_put(m, METRIC_NODE_LOAD, (double)n->figures.load / CONTROL_LOAD_FULL,
+			    n->name, NULL);
+		metrics_put(m, METRIC_NODE_BOXES, n->figures.boxes, n->name, NULL);
+		metrics_put(m, METRIC_NODE_MEMORY_FREE, (double)n->figures.memory_free, n->name,
+			    NULL);
+	}
+	metrics_put(m, METRIC_NODES_READY, ready, NULL, NULL);
+	metrics_put(m, METRIC_NODES_WANTED, gateway_nodes_wanted(g), NULL, NULL);
+}
+
 static void cluster_put_node(struct metrics *m, const struct tunnel_client *c)
 {
 	struct tunnel_client_figures f = tunnel_client_figures(c);
@@ -431,6 +454,8 @@ static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
 		cluster_put_leases(m, x->leases);
 	if (x->tunnels)
 		cluster_put_gateway(m, x->tunnels);
+	if (x->gateway)
+		cluster_put_nodes(m, x->gateway);
 	if (x->client)
 		cluster_put_node(m, x->client);
 	if (x->client && !x->leases)

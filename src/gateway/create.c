@@ -53,9 +53,18 @@ static int create_own_node(struct gateway_call *x, const char *kind, const char 
 
 static void create_place(struct gateway_call *x);
 
+static uint64_t create_memory(const struct gateway_call *x)
+{
+	const json_t *limits = json_object_get(x->doc, "limits");
+	json_int_t n = json_integer_value(json_object_get(limits, "memory"));
+
+	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
+}
+
 static void create_fail(struct gateway_call *x, const struct err *e)
 {
 	x->gateway->figures.refused++;
+	scale_count_refused(&x->gateway->scale, create_memory(x), loop_now_ms());
 	http_set(x->call->req, "Retry-After", "1");
 	call_error(x->call, 503, "full", "no node can take the box", e->msg,
 		   "try again, or ask for less: atoll node ls shows the load of all nodes");
@@ -79,15 +88,8 @@ static void create_refused(struct gateway_call *x)
 static void create_at(struct gateway_call *x, unsigned node)
 {
 	x->gateway->figures.created++;
+	scale_count_created(&x->gateway->scale, create_memory(x), loop_now_ms());
 	forward_begin(x, node);
-}
-
-static uint64_t create_memory(const struct gateway_call *x)
-{
-	const json_t *limits = json_object_get(x->doc, "limits");
-	json_int_t n = json_integer_value(json_object_get(limits, "memory"));
-
-	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
 }
 
 static void create_wait_over(struct timer *t)

@@ -9,6 +9,7 @@
 #pragma once
 #include "api/api.h"
 #include "cluster/place.h"
+#include "cluster/scale.h"
 #include "gateway/leases.h"
 
 struct gateway_figures {
@@ -25,6 +26,9 @@ struct gateway {
 	uint64_t directory_avoid_ms; /* until then lists are asked from the nodes */
 	struct timer tick;
 	uint64_t started_ms;
+	struct scale scale;
+	unsigned nodes_min;    /* cluster.nodes_min */
+	uint64_t node_boot_ms; /* cluster.node_boot */
 	struct gateway_figures figures;
 };
 

@@ -65,3 +65,48 @@ json_t *gateway_nodes_json(struct api *a)
 						     tunnels_find(a->gateway->tunnels, s->number)));
 	return all;
 }
+
+/* ---- how many are needed ---- */
+
+/* *out_emptiest: the node with the fewest boxes that takes boxes; NULL: none does. */
+static struct scale_result nodes_scale(struct gateway *g, struct scale_figures *f,
+				       const struct tunnel_node **out_emptiest)
+{
+	*f = (struct scale_figures){ .least = g->nodes_min, .boot_ms = g->node_boot_ms };
+	*out_emptiest = NULL;
+	for (const struct tunnel_node *n = tunnels_next(g->tunnels, NULL); n;
+	     n = tunnels_next(g->tunnels, n)) {
+		if (n->state != TUNNEL_UP || !n->heartbeats)
+			continue;
+		/* The load is that of memory, processors or boxes, whichever is the largest part. */
+		f->reserved += (uint64_t)((double)n->figures.memory_total * n->figures.load /
+					  CONTROL_LOAD_FULL);
+		if (n->figures.draining)
+			continue;
+		f->ready++;
+		f->capacity += n->figures.memory_total;
+		if (!*out_emptiest || n->figures.boxes < (*out_emptiest)->figures.boxes)
+			*out_emptiest = n;
+	}
+	return scale_wanted(&g->scale, f, loop_now_ms());
+}
+
+unsigned gateway_nodes_wanted(struct gateway *g)
+{
+	const struct tunnel_node *emptiest;
+	struct scale_figures f;
+
+	return nodes_scale(g, &f, &emptiest).wanted;
+}
+
+json_t *gateway_scale_json(struct api *a)
+{
+	const struct tunnel_node *emptiest;
+	struct scale_figures f;
+	struct scale_result r = nodes_scale(a->gateway, &f, &emptiest);
+
+	return json_pack("{sI sI ss? ss}", "ready", (json_int_t)f.ready, "wanted",
+			 (json_int_t)r.wanted, "drain",
+			 f.ready > r.wanted && emptiest ? emptiest->name : NULL, "reason",
+			 r.reason);
+}

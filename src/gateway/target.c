@@ -54,6 +54,7 @@ static const struct target_row {
 	{ "POST", "/v1/nodes/{id}/**", TARGET_MEMBER, 0 },
 	{ NULL, "/v1/nodes/**", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/cluster/**", TARGET_LOCAL, 0 },
+	{ NULL, "/v1/scale", TARGET_LOCAL, 0 },
 	{ NULL, "/v1/models/**", TARGET_LOCAL, 0 },
 	{ "GET", "/v1/audit", TARGET_LIST, TARGET_PAGE },
 	{ "GET", "/v1/events", TARGET_LIST, TARGET_PAGE },

@@ -16,6 +16,15 @@ void nodes_list(struct call *c)
 		call_list(c, c->api->nodes(c->api), NULL);
 }
 
+void nodes_scale(struct call *c)
+{
+	if (!c->api->scale)
+		call_error(c, 404, "not_found", "this daemon is not a gateway: it has no nodes",
+			   NULL, "ask a daemon with cluster.role = gateway");
+	else
+		call_json(c, 200, c->api->scale(c->api));
+}
+
 /* By number or name. */
 static int nodes_is(const json_t *node, const char *which)
 {

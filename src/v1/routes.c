@@ -63,6 +63,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/nodes/{node}", NEED_VIEWER, nodes_show, "show a node, by number or name; a node that is asked itself is named self", .group = "daemon" },
 	{ "POST", "/v1/nodes/{node}/drain", NEED_OWNER, nodes_drain, "operators: the node takes no new boxes, also after a restart; those that it has continue", .group = "daemon", .action = "node.drain" },
 	{ "POST", "/v1/nodes/{node}/undrain", NEED_OWNER, nodes_undrain, "operators: the node takes new boxes again", .group = "daemon", .action = "node.undrain" },
+	{ "GET", "/v1/scale", NEED_VIEWER, nodes_scale, "show how many nodes take boxes and how many are needed, for autoscalers", .group = "daemon" },
 	{ "GET", "/v1/tiers", NEED_VIEWER, tiers_list, "list the isolation tiers of this host, and what those that are not offered need", .group = "daemon" },
 	{ "POST", "/v1/tiers/refresh", NEED_OWNER, tiers_refresh, "operators: examine the tiers of this host again", tiers_refresh_fields, .group = "daemon", .action = "tiers.refresh" },
 	{ "GET", "/v1/languages", NEED_VIEWER, languages_list, "list the supported languages and their installed versions", .group = "daemon", .scope = SCOPE_ANY },

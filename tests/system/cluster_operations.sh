@@ -100,4 +100,45 @@ only_operators_drain_and_only_nodes_that_exist() {
 	/usr/bin/python3 "$here/openapi.py" openapi.json answers >wrong || fail "$(cat wrong)"
 }
 
+scale_reports_nodes_and_figures_per_node() {
+	ask GET /v1/scale
+	is "$status $(of_body '"\(.ready) \(.wanted >= 1) \(.reason | length > 0)"')" '200 2 true true' "$(cat body)"
+	curl -sS -H "X-API-Key: $key" "$url/openapi.json" >openapi.json
+	printf 'GET /v1/scale 200 %s\n' "$(tr -d '\n' <body)" >answers
+	/usr/bin/python3 "$here/openapi.py" openapi.json answers >wrong || fail "$(cat wrong)"
+	curl -sS -H "X-API-Key: $key" "$url/metrics" >metrics
+	is "$(sed -n 's/^atoll_nodes_ready //p' metrics)" 2
+	for name in node_load node_boxes node_memory_free_bytes; do
+		is "$(grep -c "^atoll_$name{node=\"\(one\|two\)\"} " metrics)" 2 "$name"
+	done
+	has "$(cat metrics)" 'atoll_nodes_wanted '
+	is "$(curl -s -o body -w '%{http_code}' -H "X-API-Key: $("$ATOLL" key new scale --state "$work/one/state" --quiet)" "$(address_of one)/v1/scale")" 404
+}
+
+ls_names_the_node_of_a_box() {
+	create
+	case $node in "$of_two") name=two ;; *) name=one ;; esac
+	atoll ls
+	is "$(echo "$out" | awk -v box="$box" '$1 == box { print $2 }')" "$name" "$out"
+	ask DELETE "/v1/boxes/$box"
+}
+
+# rows_of MACHINE SETTING...: name, status and value of the rows of a cluster.
+rows_of() {
+	name=$1
+	shift
+	env ATOLL_RUN="$work/$name/run" ATOLL_STATE="$work/$name/state" "$@" "$ATOLL" doctor --json >doctor || :
+	jq -r '.[] | select(.name | IN("certificate", "gateways", "database")) | "\(.name) \(.status) \(.value)"' doctor
+}
+
+doctor_checks_what_the_role_needs() {
+	is "$(rows_of one ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel")" 'certificate ok node 2, valid for 29 days
+gateways ok 1 of 1 reached'
+	has "$(rows_of two ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="127.0.0.1:1,$tunnel")" 'gateways warn 1 of 2 reached; 127.0.0.1:1: '
+	has "$(rows_of two ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS=127.0.0.1:1)" 'gateways fail 0 of 1 reached'
+	mkdir -p "$work/secrets"
+	has "$(rows_of two ATOLL_CLUSTER_ROLE=both ATOLL_CLUSTER_GATEWAYS="$tunnel" ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_CLUSTER_DATABASE='host=/nowhere user=atoll')" 'database fail '
+	is "$(rows_of two ATOLL_CLUSTER_ROLE=alone)" ''
+}
+
 run_tests
