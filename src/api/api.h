@@ -35,6 +35,8 @@ struct api_conf {
 	uint64_t pipeline_keep_ms; /* time after its end until it is deleted; 0: never */
 	int pipeline_forgetful;	   /* no lessons are stored */
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no limit */
+	uint64_t checkpoint_bytes; /* of all checkpoints of a team; 0: no limit */
+	uint64_t checkpoints_per_box; /* 0: no limit */
 	const struct net_rule *rules; /* hosts that boxes may be allowed to reach, set by the
 					 * operator */
 	unsigned nrules;
@@ -109,6 +111,7 @@ struct api {
 	struct alerts *alerts; /* alert/alerts.h */
 	struct pipelines *pipelines; /* pipeline/pipeline.h */
 	struct builds *builds; /* template/build.h */
+	struct checkpoints *checkpoints; /* checkpoint/checkpoints.h */
 	struct schedule_runs *schedules; /* v1ops/schedule_runs.h */
 	struct wire_info about; /* the figures of the keeper ... */
 	uint64_t about_ms;       /* ... and when it reported them; 0: never */

@@ -553,6 +553,12 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_QUOTA_SNAPSHOTS] = { "quota.snapshot_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_SNAPSHOTS",
 		.highest = NO_END, .reload = 1,
 		.help = "size of the files of all snapshots of a team" },
+	[CONFIG_QUOTA_CHECKPOINTS] = { "quota.checkpoint_bytes", CONFIG_SIZE, "32G", "ATOLL_QUOTA_CHECKPOINTS",
+		.highest = NO_END, .reload = 1,
+		.help = "size of the files of all checkpoints of a team" },
+	[CONFIG_CHECKPOINTS_PER_BOX] = { "limits.checkpoints_per_box", CONFIG_COUNT, "1000", "ATOLL_CHECKPOINTS_PER_BOX",
+		.highest = NO_END, .reload = 1,
+		.help = "checkpoints that one box may have" },
 
 	[CONFIG_CURRENCY] = { "rates.currency", CONFIG_TEXT, "USD", "ATOLL_RATES_CURRENCY",
 		.check = rates_check_currency, .reload = 1,

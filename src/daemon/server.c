@@ -725,6 +725,8 @@ static struct api_conf api_settings(const struct server_start *s)
 		.pipeline_keep_ms = config_number(c, CONFIG_PIPELINE_KEEP),
 		.pipeline_forgetful = !config_bool(c, CONFIG_PIPELINE_MEMORY),
 		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
+		.checkpoint_bytes = config_number(c, CONFIG_QUOTA_CHECKPOINTS),
+		.checkpoints_per_box = config_number(c, CONFIG_CHECKPOINTS_PER_BOX),
 		.own_uid = s->own_uid,
 		.access_gid = s->access_gid,
 	};

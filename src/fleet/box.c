@@ -13,8 +13,9 @@ static const struct {
 } states[] = {
 	[BOX_MAKING] = { "creating", 1u << BOX_RUNNING | 1u << BOX_STOPPED | 1u << BOX_PAUSED |
 					     1u << BOX_ENDING },
-	[BOX_RUNNING] = { "running", 1u << BOX_STOPPED | 1u << BOX_PAUSED | 1u << BOX_ENDING },
-	[BOX_STOPPED] = { "stopped", 1u << BOX_RUNNING | 1u << BOX_ENDING },
+	[BOX_RUNNING] = { "running", 1u << BOX_MAKING | 1u << BOX_STOPPED | 1u << BOX_PAUSED |
+					     1u << BOX_ENDING },
+	[BOX_STOPPED] = { "stopped", 1u << BOX_MAKING | 1u << BOX_RUNNING | 1u << BOX_ENDING },
 	[BOX_PAUSED] = { "paused", 1u << BOX_RUNNING | 1u << BOX_MAKING | 1u << BOX_ENDING },
 	[BOX_ENDING] = { "ending", 1u << BOX_DELETED },
 	[BOX_DELETED] = { "deleted", 0 },
@@ -39,6 +40,18 @@ void box_set_state(struct box *b, enum box_state next)
 		b->fleet->ending++;
 	else if (next == BOX_DELETED)
 		b->fleet->ending--;
+}
+
+const char *box_keeper_id(const struct box *b)
+{
+	return b->row.keeper[0] ? b->row.keeper : b->row.id;
+}
+
+const char *fleet_keeper_id(const struct fleet *f, const char *id)
+{
+	const struct box *b = fleet_find(f, id);
+
+	return b ? box_keeper_id(b) : id;
 }
 
 /* ---- waiting ---- */
@@ -67,7 +80,8 @@ void box_await(struct box *b, struct box_wait *w)
 
 void box_wait_cancel(struct box_wait *w)
 {
-	if (w->box && !drop_wait(&w->box->made, w) && !drop_wait(&w->box->risen, w))
+	if (w->box && !drop_wait(&w->box->made, w) && !drop_wait(&w->box->risen, w) &&
+	    !drop_wait(&w->box->replaced, w))
 		drop_wait(&w->box->ended, w);
 	w->box = NULL;
 }
@@ -123,6 +137,7 @@ void box_free(struct box *b)
 		exec_free(r);
 	}
 	recent_exits_free(b);
+	box_replace_cancel(b);
 	keeper_client_cancel(&b->fleet->keeper, b->asking);
 	fleet_call_hooks(b->fleet, after_free, b);
 	/* The end of a box may be known here before its connection closes; calls in progress must

@@ -11,6 +11,7 @@
  *   stopped --used, resume--> running
  *   paused --resume, freeze failed--> running
  *   paused --resume--> making                 paused by an earlier server: its init is opened again
+ *   running, stopped --> making               the other server has replaced its keeper box
  *   all of these --box_end()--> ending --DESTROYED--> deleted
  *
  * box_set_state() holds the table of these transitions and asserts each. A box that is being made
@@ -20,6 +21,7 @@
 #include "client/init_conn.h"
 #include "fleet/port_conn.h"
 #include "fleet/fleet.h"
+#include "store/checkpoints.h"
 
 enum box_state {
 	BOX_MAKING,
@@ -59,6 +61,9 @@ struct box_spec {
 	int continues; /* for work that has begun: a machine that drains still creates it */
 	char root
 		[WIRE_LAYER_ID]; /* its root file system; "": the host's /usr. row.root describes it */
+	/* Layers of the checkpoint row.origin, the topmost first: the files with which it starts. */
+	char chain[STORE_CHAIN][ID_MAX + 1];
+	unsigned nchain;
 };
 
 enum { BOX_UID = 1000 }; /* id and group of the user that every box has */
@@ -147,9 +152,11 @@ struct box {
 	int rebooting; /* being resumed with its files only */
 	int rising, rising_reboot; /* a resume was requested while it was being paused */
 	int64_t paused_ns; /* how long it was paused, set when it is resumed */
+	struct box_replacement *replacing; /* box_replace.c; NULL: its keeper box stays */
 	int late;      /* restored, but its init could not be reached yet: tried again */
 	struct box_wait *made, *ended;
 	struct box_wait *risen; /* waiters for the resume */
+	struct box_wait *replaced; /* waiters for another keeper box */
 	struct init_call look; /* lists its execs, to detect activity */
 	struct init_call tally; /* after a restart: how much input its execs have received */
 	int tally_again;
@@ -157,6 +164,14 @@ struct box {
 	uint64_t look_tip;
 	/* clang-format on */
 };
+
+/* The id of this box at the keeper, for requests to it. */
+const char *box_keeper_id(const struct box *b);
+/* The same for a box by its id; the id itself if this server does not know the box. */
+const char *fleet_keeper_id(const struct fleet *f, const char *id);
+
+/* Flags of its CREATE that a copy of it needs, too. */
+uint16_t box_made_flags(const struct store_box *row);
 
 /* Requests a box from the keeper; w->done is called when it exists, or with the error (then the
  * struct has been freed). */
@@ -189,6 +204,15 @@ must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct e
  * as soon as that is done. ERR_CONFLICT: the box runs. reboot: with its files only, like a stopped
  * box. w may be called before this returns. */
 must_check int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e);
+/* Replaces the box of the keeper that has this id by a new one, with the files of a checkpoint: its programs end with
+ * CAUSE_ROLLBACK, its row, tokens, ports and timers stay. event: "box.rolled_back" or
+ * "box.promoted", written in the same transaction; take_data: its data. w is called when the new one
+ * is in place, or with the error: then nothing has changed. ERR_CONFLICT: the box is not in a state
+ * for it. */
+must_check int box_replace(struct box *b, const struct store_checkpoint *to, const char *event,
+			   json_t *take_data, struct box_wait *w, struct err *e);
+/* After a start: ends boxes of the keeper that were replaced and still exist. */
+void box_replace_sweep(struct fleet *f);
 void box_wake(struct box *b); /* from stopped to running, because it is used again */
 /* Queries init how much input its execs have received; see exec_on_counters(). */
 void box_request_counters(struct box *b);

@@ -232,7 +232,7 @@ static const char *create_text(const json_t *doc, const char *name)
 }
 
 /* The start command of its template: an exec like any other, which its clients see. */
-static void create_start(struct box *b)
+void box_run_start(struct box *b)
 {
 	json_t *root = b->row.root ? json_loads(b->row.root, 0, NULL) : NULL;
 	const char *argv[] = { "/bin/sh", "-c", create_text(root, "start"), NULL };
@@ -252,7 +252,7 @@ static void create_placed(struct box *b, const struct err *e)
 	if (e)
 		box_end(b, CAUSE_HOST, NULL);
 	else
-		create_start(b);
+		box_run_start(b);
 	box_notify(&b->made, b, e);
 }
 
@@ -321,6 +321,8 @@ static char *create_copy(const char *s)
 	return c;
 }
 
+_Static_assert((int)STORE_CHAIN == WIRE_CHAIN && ID_MAX + 1 == WIRE_ID, "ids of CREATE");
+
 int box_is_marked(const struct store_box *row, const char *word)
 {
 	char quoted[32];
@@ -379,6 +381,58 @@ static void *copy_of(const void *v, size_t n)
 	return n ? memcpy(c, v, n) : NULL;
 }
 
+/* Flags of CREATE that another box with the same files needs, too. */
+enum { MADE_FLAGS = WIRE_CREATE_SECRETS | WIRE_CREATE_HOST_WRITABLE };
+
+/* row.made; NULL: there is nothing to remember. */
+static char *create_made(const struct box_spec *want)
+{
+	json_t *doc, *layers;
+	char *text;
+
+	if (!want->nlayers && !(want->flags & MADE_FLAGS))
+		return NULL;
+	layers = json_array();
+	for (unsigned i = 0; i < want->nlayers; i++)
+		json_array_append_new(layers, json_string(want->layers[i]));
+	doc = json_pack("{s:i, s:o}", "flags", want->flags & MADE_FLAGS, "layers", layers);
+	text = json_dumps(doc, JSON_COMPACT);
+	json_decref(doc);
+	if (!text)
+		abort();
+	return text;
+}
+
+uint16_t box_made_flags(const struct store_box *row)
+{
+	json_t *made = row->made ? json_loads(row->made, 0, NULL) : NULL;
+	json_int_t flags = json_integer_value(json_object_get(made, "flags"));
+
+	json_decref(made);
+	return (uint16_t)(flags & MADE_FLAGS);
+}
+
+int box_read_made(const struct store_box *row, struct box_spec *out, struct err *e)
+{
+	json_t *made = row->made ? json_loads(row->made, 0, NULL) : NULL, *one,
+	       *root = row->root ? json_loads(row->root, 0, NULL) : NULL;
+	int unknown = json_is_true(json_object_get(made, "unknown"));
+	size_t i;
+
+	out->flags = (uint16_t)(json_integer_value(json_object_get(made, "flags")) & MADE_FLAGS);
+	out->nlayers = 0;
+	json_array_foreach(json_object_get(made, "layers"), i, one) if (out->nlayers < WIRE_LAYERS)
+		snprintf(out->layers[out->nlayers++], WIRE_LAYER_ID, "%s", json_string_value(one));
+	snprintf(out->root, sizeof(out->root), "%s", create_text(root, "id"));
+	json_decref(made);
+	json_decref(root);
+	return unknown ? err_set(e, ERR_CONFLICT,
+				 "box %s was created by an earlier version of Atoll, which did not "
+				 "store its packages; create a new box",
+				 row->id)
+		       : 0;
+}
+
 /* Copies the parameters that are needed when the keeper has answered. */
 static void create_remember(struct box *b, const struct box_spec *want)
 {
@@ -391,6 +445,10 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.secrets = create_copy(want->row.secrets);
 	b->row.root = create_copy(want->row.root);
 	b->row.isolation = NULL; /* the caller sets it */
+	b->row.checkpoints = create_copy(want->row.checkpoints);
+	b->row.made = create_made(want);
+	b->row.generation = 1;
+	memcpy(b->row.head, b->row.origin, sizeof(b->row.head));
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	box_read_marks(b);
 	b->nmounts = want->nmounts;
@@ -404,22 +462,33 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	trace_child(&b->trace, trace_current());
 }
 
+void box_fill_create(const struct box_spec *want, const struct isolation_choice *tier,
+		     struct wire_create *out)
+{
+	const char *warm = tier->no_zygote ? NULL : want->warm;
+
+	*out = (struct wire_create){ .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
+	out->head.flags = want->flags | tier->flags;
+	snprintf(out->warm, sizeof(out->warm), "%s", warm ? warm : "");
+	if (warm)
+		out->warm_group = fleet_zygote_group(want->row.team);
+	out->nmounts = want->nmounts;
+	memcpy(out->mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
+	out->nlayers = want->nlayers;
+	memcpy(out->layer, want->layers, sizeof(out->layer));
+	memcpy(out->root, want->root, sizeof(out->root));
+	out->nchain = want->nchain;
+	for (unsigned i = 0; i < want->nchain; i++)
+		memcpy(out->chain[i], want->chain[i], sizeof(want->chain[i]));
+	snprintf(out->template, sizeof(out->template), "%s", "base");
+}
+
 static void ask_keeper(struct box *b, const struct box_spec *want,
 		       const struct isolation_choice *tier)
 {
-	struct wire_create ask = { .head = sock_head(WIRE_CREATE, 0), .limits = want->limits };
-	const char *warm = tier->no_zygote ? NULL : want->warm;
+	struct wire_create ask;
 
-	ask.head.flags = want->flags | tier->flags;
-	snprintf(ask.warm, sizeof(ask.warm), "%s", warm ? warm : "");
-	if (warm)
-		ask.warm_group = fleet_zygote_group(want->row.team);
-	ask.nmounts = want->nmounts;
-	memcpy(ask.mounts, want->mounts, want->nmounts * sizeof(want->mounts[0]));
-	ask.nlayers = want->nlayers;
-	memcpy(ask.layer, want->layers, sizeof(ask.layer));
-	memcpy(ask.root, want->root, sizeof(ask.root));
-	snprintf(ask.template, sizeof(ask.template), "%s", "base");
+	box_fill_create(want, tier, &ask);
 	b->asking =
 		keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_BOX, on_made, b);
 }
@@ -435,6 +504,8 @@ static uint64_t create_needs(const struct box_spec *want)
 								   : WIRE_NEED_VOLUME_WRITABLE);
 	if (want->nlayers)
 		needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
+	if (want->nchain) /* layers, and checkpoints of it are read from its writable layer */
+		needs |= UINT64_C(1) << WIRE_NEED_LAYERS | UINT64_C(1) << WIRE_NEED_UPPER;
 	if (want->root[0])
 		needs |= UINT64_C(1) << WIRE_NEED_ROOT;
 	if (want->flags & WIRE_CREATE_SECRETS)

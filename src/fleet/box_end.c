@@ -89,6 +89,9 @@ static int write_end(struct box *b, enum cause cause, struct fleet_event *news)
 	    e.kind == ERR_NOT_FOUND)
 		return -1; /* the other server was faster */
 	(void)!store_volume_detach(f->store, b->row.id, &e);
+	if (b->row.head[0])
+		(void)!store_checkpoint_box_ended(f->store, b->row.id,
+						  fleet_now_ns() + STORE_CHECKPOINT_DAY_NS, &e);
 	(void)!store_context_drop(f->store, b->row.id, &e);
 	fleet_write(f, b->row.team, b->row.id, "box.ended",
 		    json_pack("{s:s}", "cause", cause_name(cause)), news);
@@ -125,12 +128,14 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 	timer_clear(&b->clock);
 	if (figures)
 		box_count_cpu(b, figures);
-	if (b->made || b->risen) {
+	box_replace_cancel(b);
+	if (b->made || b->risen || b->replaced) {
 		struct err gone;
 
 		err_set(&gone, ERR_NOT_FOUND, "box %s has ended", b->row.id);
 		box_notify(&b->made, b, &gone);
 		box_notify(&b->risen, b, &gone);
+		box_notify(&b->replaced, b, &gone);
 	}
 	for (struct exec *r = b->runs, *next; r; r = next) {
 		next = r->next;
@@ -209,7 +214,29 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 	b->asking = keeper_client_request_box(
 		&b->fleet->keeper, WIRE_KILL,
 		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
-		b->row.id, WIRE_DESTROYED, on_end, b);
+		box_keeper_id(b), WIRE_DESTROYED, on_end, b);
+}
+
+/* The other server has replaced the box of the keeper: this connection was to the old
+ * one. */
+static int end_was_replaced(struct box *b)
+{
+	struct store_box row = { 0 };
+	struct err e;
+	int other;
+
+	if (b->fleet->alone || store_box_get(b->fleet->store, b->row.id, &row, &e) < 0)
+		return 0;
+	other = row.generation != b->row.generation && row.state != STORE_BOX_DELETED;
+	store_box_fini(&row);
+	if (!other)
+		return 0;
+	box_replace_leave(b);
+	box_reread(b);
+	if (b->state != BOX_PAUSED)
+		box_set_state(b, BOX_MAKING);
+	box_open_again(b);
+	return 1;
 }
 
 /* The connection to init was closed: init has died, and the box with it. */
@@ -220,6 +247,8 @@ void box_conn_lost(struct init_conn *l, const struct err *why)
 	(void)why;
 	port_conns_fail(b);
 	if (b->state != BOX_RUNNING && !box_is_stored(b))
+		return;
+	if (end_was_replaced(b))
 		return;
 	b->died = 1;
 	box_end(b, CAUSE_EXIT, NULL);

@@ -1,7 +1,8 @@
 /* box_internal.h - shared by the files of a box only.
  *   box.c          states, waiters, the table      box_end.c       cause and final counters
  *   box_create.c   CREATE until it is claimed      box_pause.c     stopped, paused, resumed
- *   box_timers.c   timeouts                        box_restore.c   boxes of another server */
+ *   box_timers.c   timeouts                        box_restore.c   boxes of another server
+ *   box_replace.c  another box at the keeper */
 #pragma once
 #include "fleet/box.h"
 
@@ -20,6 +21,18 @@ void box_leave(struct box *b);        /* removes it from the table or from the l
 void box_take_box(struct box *b, const struct wire_box *box);
 must_check int box_open_conn(struct box *b, int take_fd, struct err *e);
 void box_claim(struct box *b); /* from here on the box does not end with this connection */
+
+/* What CREATE needs beyond the row, from row.made. ERR_CONFLICT: the box is older than this record. */
+must_check int box_read_made(const struct store_box *row, struct box_spec *out, struct err *e);
+void box_run_start(struct box *b); /* the start command of its template */
+/* Fills CREATE in; isolation_choose() has chosen the tier. */
+void box_fill_create(const struct box_spec *want, const struct isolation_choice *tier,
+		     struct wire_create *out);
+
+/* box_replace.c */
+void box_replace_cancel(struct box *b);
+/* Everything that this server has at the old init ends: programs, calls, connections to ports. */
+void box_replace_leave(struct box *b);
 
 /* box_timers.c */
 int box_is_stored(const struct box *b); /* stopped or paused */

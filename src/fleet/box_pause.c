@@ -65,7 +65,7 @@ struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
 				       void (*done)(void *, const struct frame *, size_t, int *,
 						    const struct err *))
 {
-	return keeper_client_request_box(&b->fleet->keeper, WIRE_FREEZE, flags, b->row.id,
+	return keeper_client_request_box(&b->fleet->keeper, WIRE_FREEZE, flags, box_keeper_id(b),
 					 WIRE_DONE, done, b);
 }
 

@@ -150,8 +150,8 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 
 void box_request_open(struct box *b)
 {
-	b->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_OPEN, 0, b->row.id, WIRE_BOX,
-					      on_opened, b);
+	b->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_OPEN, 0, box_keeper_id(b),
+					      WIRE_BOX, on_opened, b);
 }
 
 /* Freezes a paused box again, which also shows whether it exists. */

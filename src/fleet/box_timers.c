@@ -153,7 +153,7 @@ static uint64_t tell_keeper(struct box *b)
 	 * the box may live too long, but never ends too early. */
 	if (ask.what.at_ns && !box_is_stored(b) && box_renews(&b->row))
 		ask.what.at_ns += b->row.lifetime_ms * UINT64_C(1000000);
-	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	snprintf(ask.id, sizeof(ask.id), "%s", box_keeper_id(b));
 	keeper_client_request(&b->fleet->keeper, &ask, sizeof(ask), WIRE_DONE, NULL, NULL);
 	return UINT64_MAX;
 }

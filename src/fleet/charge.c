@@ -117,7 +117,7 @@ void charge_box(struct box *b, const struct wire_counters *now)
 		return;
 	/* A program that runs is charged when it ends. */
 	if (now && !b->nruns && now->cpu_us != UINT64_MAX)
-		c.use.cpu_us = charge_grown(now->cpu_us, &b->charged.cpu_us);
+		c.use.cpu_us = charge_grown(b->row.cpu_before_us + now->cpu_us, &b->charged.cpu_us);
 	if (now && !b->nruns)
 		c.use.memory_mib_ms = charge_memory(b, now);
 	c.use.network_bytes = charge_grown(b->way.bytes_out, &b->charged.network_bytes);

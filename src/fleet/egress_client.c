@@ -589,8 +589,9 @@ static void way_captured(void *ctx, const struct frame *f, size_t len, int *fd, 
 static void way_capture(struct box *b)
 {
 	if (!b->way.capturing)
-		b->way.capturing = keeper_client_request_box(&b->fleet->keeper, WIRE_CAPTURE, 0,
-							     b->row.id, WIRE_FD, way_captured, b);
+		b->way.capturing =
+			keeper_client_request_box(&b->fleet->keeper, WIRE_CAPTURE, 0,
+						  box_keeper_id(b), WIRE_FD, way_captured, b);
 }
 
 static void egress_listens(struct init_call *x, const struct frame *f, size_t len, int *fd)

@@ -222,8 +222,9 @@ void exec_ask_base(struct exec *r)
 		r->has_base = 1;
 		return;
 	}
-	r->asking_base = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
-						   WIRE_COUNTERS_REPLY, on_base, r);
+	r->asking_base =
+		keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, box_keeper_id(b),
+					  WIRE_COUNTERS_REPLY, on_base, r);
 }
 
 void exec_exited(struct init_call *x, const struct wire_exit *end)
@@ -235,7 +236,7 @@ void exec_exited(struct init_call *x, const struct wire_exit *end)
 	r->exit = *end;
 	r->exited = 1;
 	r->over = 1;
-	r->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, b->row.id,
+	r->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_COUNTERS, 0, box_keeper_id(b),
 					      WIRE_COUNTERS_REPLY, on_counted, r);
 }
 

@@ -277,14 +277,16 @@ static void reader_opened(void *ctx, const struct frame *f, size_t len, int *fd,
 
 static void open_line(struct exec_reader *t)
 {
-	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0, t->box, WIRE_BOX,
+	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0,
+					       fleet_keeper_id(t->fleet, t->box), WIRE_BOX,
 					       reader_opened, t);
 }
 
 void exec_reader_begin(struct exec_reader *t)
 {
 	t->early = NULL;
-	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0, t->box, WIRE_BOX,
+	t->opening = keeper_client_request_box(&t->fleet->keeper, WIRE_OPEN, 0,
+					       fleet_keeper_id(t->fleet, t->box), WIRE_BOX,
 					       reader_opened, t);
 }
 

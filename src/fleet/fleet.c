@@ -337,6 +337,7 @@ int fleet_restore(struct fleet *f, struct err *e)
 	if (take_rows(f, e) < 0)
 		return -1;
 	bury_runs(f);
+	box_replace_sweep(f);
 	return 0;
 }
 

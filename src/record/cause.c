@@ -29,6 +29,7 @@ static const char *const names[] = {
 	[CAUSE_OPERATOR] = "operator",
 	[CAUSE_HOST] = "host",
 	[CAUSE_SUPERSEDED] = "superseded",
+	[CAUSE_ROLLBACK] = "rollback",
 };
 _Static_assert(ARRAY_LEN(names) == CAUSE_COUNT, "a cause without a name");
 
@@ -134,6 +135,11 @@ static int by_operator(const struct exit_info *x)
 	return ended_with_box(x, CAUSE_OPERATOR) || we_killed(x);
 }
 
+static int by_rollback(const struct exit_info *x)
+{
+	return ended_with_box(x, CAUSE_ROLLBACK);
+}
+
 static int cause_unread(const struct exit_info *x)
 {
 	return x->end == STREAM_UNREAD && (!x->exited || x->exit.why == WIRE_WHY_SIGNAL);
@@ -211,6 +217,7 @@ static const struct cause_rule {
 	/* An action of the daemon explains its consequences. */
 	{ over_lifetime, CAUSE_LIFETIME },
 	{ over_idle, CAUSE_IDLE },
+	{ by_rollback, CAUSE_ROLLBACK },
 	{ by_operator, CAUSE_OPERATOR },
 	{ cause_unread, CAUSE_SIGNAL },
 	{ over_wall, CAUSE_WALL },
@@ -368,6 +375,12 @@ static void say_operator(const struct exit_info *x, struct buf *out)
 	else
 		buf_puts(out, x->end == STREAM_HUNG_UP ? "ended because the terminal went away"
 						       : "killed by a second Ctrl-C");
+}
+
+static void say_rollback(const struct exit_info *x, struct buf *out)
+{
+	(void)x;
+	buf_puts(out, "ended because the box went back to a checkpoint");
 }
 
 static void say_host(const struct exit_info *x, struct buf *out)
@@ -531,6 +544,7 @@ static const struct {
 	[CAUSE_OPERATOR] = { say_operator, NULL, 1 },
 	[CAUSE_HOST] = { say_host, way_host, 0 },
 	[CAUSE_SUPERSEDED] = { say_superseded, NULL, 1 },
+	[CAUSE_ROLLBACK] = { say_rollback, NULL, 1 },
 };
 _Static_assert(ARRAY_LEN(words) == CAUSE_COUNT, "a cause without words");
 

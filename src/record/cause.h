@@ -18,6 +18,7 @@ enum cause {
 	CAUSE_OPERATOR,
 	CAUSE_HOST,
 	CAUSE_SUPERSEDED, /* the box was restarted on another node of its cluster */
+	CAUSE_ROLLBACK,   /* the box went back to a checkpoint */
 	CAUSE_COUNT,
 };
 

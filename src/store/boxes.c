@@ -80,8 +80,8 @@ int store_on_loss_parse(const char *text, enum store_on_loss *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
-	"door, started_ns, secrets, root, stored_ns"
-#define COLUMNS FIXED ", " CHANGING
+	"door, started_ns, secrets, root, stored_ns, keeper, generation, cpu_before_us, origin, made, checkpoints"
+#define COLUMNS FIXED ", " CHANGING ", head"
 
 static void read_limits(struct sql *q, struct store_limits *l)
 {
@@ -136,6 +136,13 @@ static void read_box(struct sql *q, void *row)
 	b->secrets = sql_get_dup(q);
 	b->root = sql_get_dup(q);
 	b->stored_ns = sql_get_i64(q);
+	sql_get_text(q, b->keeper, sizeof(b->keeper));
+	b->generation = (uint32_t)sql_get_u64(q);
+	b->cpu_before_us = sql_get_u64(q);
+	sql_get_text(q, b->origin, sizeof(b->origin));
+	b->made = sql_get_dup(q);
+	b->checkpoints = sql_get_dup(q);
+	sql_get_text(q, b->head, sizeof(b->head));
 }
 
 void store_box_fini(struct store_box *b)
@@ -148,6 +155,9 @@ void store_box_fini(struct store_box *b)
 	free(b->secrets);
 	free(b->root);
 	free(b->isolation);
+	free(b->made);
+	free(b->checkpoints);
+	b->made = b->checkpoints = NULL;
 	b->metadata = b->env = b->volumes = b->network = b->surface = b->secrets = b->root =
 		b->isolation = NULL;
 }
@@ -200,6 +210,12 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_json(q, b->secrets, "{}");
 	sql_json(q, b->root, "{}");
 	sql_i64(q, b->stored_ns);
+	sql_text(q, b->keeper);
+	sql_u64(q, b->generation ? b->generation : 1);
+	sql_u64(q, b->cpu_before_us);
+	sql_text(q, b->origin);
+	sql_json(q, b->made, "{}");
+	sql_json(q, b->checkpoints, "{}");
 }
 
 /* SQLite names the columns that clash. */
@@ -221,7 +237,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?)");
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -232,6 +248,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	sql_text(&q, store_on_loss_name(b->on_loss));
 	sql_i64(&q, b->epoch);
 	bind_changing(&q, b);
+	sql_text(&q, b->head);
 	if (sql_run(&q, e) < 0)
 		return boxes_taken(b, e);
 	s->history_bytes += (b->metadata ? strlen(b->metadata) : 0) + (b->env ? strlen(b->env) : 0);
@@ -243,7 +260,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?)"
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);
@@ -301,6 +318,15 @@ int store_box_set_times(struct store *s, const char *id, int64_t ends_ns, int64_
 	sql_i64(&q, ends_ns);
 	sql_i64(&q, idle_since_ns);
 	sql_i64(&q, kept_until_ns);
+	sql_text(&q, id);
+	return sql_run_one(&q, "box", id, e);
+}
+
+int store_box_set_head(struct store *s, const char *id, const char *head, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "UPDATE boxes SET head = ? WHERE id = ?");
+
+	sql_text(&q, head);
 	sql_text(&q, id);
 	return sql_run_one(&q, "box", id, e);
 }
@@ -467,4 +493,38 @@ struct store_cursor store_box_cursor(const struct store_box *b)
 
 	memcpy(c.id, b->id, sizeof(c.id));
 	return c;
+}
+
+/* Replaced boxes of the keeper ---- */
+
+int store_replaced_add(struct store *s, const char *keeper, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "INSERT OR IGNORE INTO replaced_boxes (keeper) VALUES (?)");
+
+	sql_text(&q, keeper);
+	return sql_run(&q, e);
+}
+
+int store_replaced_remove(struct store *s, const char *keeper, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "DELETE FROM replaced_boxes WHERE keeper = ?");
+
+	sql_text(&q, keeper);
+	return sql_run(&q, e);
+}
+
+static void read_replaced(struct sql *q, void *row)
+{
+	sql_get_text(q, row, ID_MAX + 1);
+}
+
+int store_replaced_list(struct store *s, struct store_ids *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT keeper FROM replaced_boxes");
+	struct sql_rows rows;
+
+	if (sql_list(&q, SQL_ALL, sizeof(*out->v), read_replaced, NULL, &rows, e) < 0)
+		return -1;
+	*out = (struct store_ids){ .v = rows.v, .n = rows.n };
+	return 0;
 }

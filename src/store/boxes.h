@@ -72,6 +72,13 @@ struct store_box {
 	char *secrets; /* JSON object: which secrets it has, without values; NULL is {} */
 	char *isolation; /* JSON object: its tier and how it was chosen; NULL is {}: container */
 	char *root; /* JSON object: build and root of its template, user, workdir; NULL is {}: base */
+	char keeper[ID_MAX + 1]; /* id of its box at the keeper; "": the same as id */
+	uint32_t generation;     /* its boxes at the keeper so far, with this one */
+	uint64_t cpu_before_us;  /* charged for the generations before this one */
+	char origin[ID_MAX + 1]; /* checkpoint with whose files this generation began; "": none */
+	char head[ID_MAX + 1];   /* the last checkpoint of this generation, or origin */
+	char *made; /* JSON object: flags and package layers of its CREATE; NULL is {}: none */
+	char *checkpoints; /* JSON object: its automatic checkpoints; NULL is {}: none */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */
 
@@ -85,7 +92,7 @@ void store_boxes_fini(struct store_boxes *l);
 /* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
 /* The whole row but id, team, template, created_ns, key, isolation, on_loss and epoch, which never
- * change. */
+ * change, and head, which belongs to store_box_set_head(). */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);
 /* STORE_BOX_DELETED: sets cause and time; name and session can be used again. Other states clear
  * both. */
@@ -101,6 +108,9 @@ must_check int store_box_bury(struct store *s, const char *id, const char *cause
 /* Only the clocks that move often. */
 must_check int store_box_set_times(struct store *s, const char *id, int64_t ends_ns,
 				   int64_t idle_since_ns, int64_t kept_until_ns, struct err *e);
+
+/* The checkpoint that was taken last. */
+must_check int store_box_set_head(struct store *s, const char *id, const char *head, struct err *e);
 
 /* What is written about its end: the cause, "" if none, and whether it is deleted. */
 must_check int store_box_end_of(struct store *s, const char *id, char out_cause[STORE_WORD + 1],
@@ -141,3 +151,13 @@ struct store_cursor store_box_cursor(const struct store_box *b);
 must_check int store_box_live(struct store *s, struct store_boxes *out, struct err *e);
 must_check int store_box_count(struct store *s, const char *team, uint64_t *out_live,
 			       struct err *e);
+
+/* Boxes of the keeper that another one has replaced: they are ended, and forgotten after that. The
+ * row is written with the replacement, so that a crash leaves no box without a row. */
+must_check int store_replaced_add(struct store *s, const char *keeper, struct err *e);
+must_check int store_replaced_remove(struct store *s, const char *keeper, struct err *e);
+struct store_ids {
+	char (*v)[ID_MAX + 1]; /* for free() */
+	unsigned n;
+};
+must_check int store_replaced_list(struct store *s, struct store_ids *out, struct err *e);

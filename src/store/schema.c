@@ -906,13 +906,67 @@ static const char directory_rows[] = "CREATE TABLE directory_rows ("
 				     " UNIQUE (kind, id)"
 				     ") STRICT;";
 
+/* Checkpoints: checkpoints.h. The id of a box at the keeper, and the checkpoints of its files: boxes.h. */
+static const char checkpoints[] =
+	"ALTER TABLE boxes ADD COLUMN keeper TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE boxes ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;"
+	"ALTER TABLE boxes ADD COLUMN cpu_before_us INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE boxes ADD COLUMN origin TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE boxes ADD COLUMN head TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE boxes ADD COLUMN made TEXT NOT NULL DEFAULT '{}'"
+	" CHECK (json_valid(made) AND json_type(made) = 'object');"
+	"UPDATE boxes SET made = '{\"unknown\":true}' WHERE state <> 'gone';"
+	"ALTER TABLE boxes ADD COLUMN checkpoints TEXT NOT NULL DEFAULT '{}'"
+	" CHECK (json_valid(checkpoints) AND json_type(checkpoints) = 'object');"
+	"CREATE TABLE replaced_boxes (keeper TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;"
+	"CREATE TABLE checkpoints ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL REFERENCES teams (name),"
+	" box TEXT NOT NULL,"
+	" generation INTEGER NOT NULL,"
+	" parent TEXT NOT NULL,"
+	" origin TEXT NOT NULL,"
+	" same_as TEXT NOT NULL,"
+	" chain TEXT NOT NULL CHECK (json_valid(chain) AND json_type(chain) = 'array'),"
+	" name TEXT NOT NULL,"
+	" note TEXT NOT NULL,"
+	" author TEXT NOT NULL,"
+	" reason TEXT NOT NULL,"
+	" created_ns INTEGER NOT NULL,"
+	" expires_ns INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" files INTEGER NOT NULL,"
+	" deleted INTEGER NOT NULL,"
+	" frozen_us INTEGER NOT NULL,"
+	" took_us INTEGER NOT NULL,"
+	" state TEXT NOT NULL CHECK (state IN ('writing', 'ready', 'failed', 'deleted')),"
+	" durable INTEGER NOT NULL,"
+	" pinned INTEGER NOT NULL,"
+	" template TEXT NOT NULL,"
+	" tier TEXT NOT NULL,"
+	" spec TEXT NOT NULL CHECK (json_valid(spec) AND json_type(spec) = 'object')"
+	") STRICT;"
+	"CREATE UNIQUE INDEX checkpoints_name ON checkpoints (box, name)"
+	" WHERE name <> '' AND state IN ('writing', 'ready');"
+	"CREATE INDEX checkpoints_box ON checkpoints (box, created_ns);"
+	"CREATE INDEX checkpoints_team ON checkpoints (team, created_ns);"
+	"CREATE INDEX checkpoints_parent ON checkpoints (parent);"
+	"CREATE INDEX checkpoints_expires ON checkpoints (expires_ns) WHERE expires_ns > 0;"
+	"CREATE TABLE checkpoint_layers ("
+	" id TEXT PRIMARY KEY,"
+	" team TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" created_ns INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX checkpoint_layers_team ON checkpoint_layers (team);";
+
 const char *const schema_steps[] = {
-	first,           contexts,       batches,   network,    package_sets,        cheaper_runs,
-	surfaces,        pauses,         snapshots, pipelines,  policies_and_agents, clocks,
-	history,         mcp_sessions,   ui_links,  secrets,    network_rules,       templates,
-	usage,           series,         receipts,  schedules,  notifications,       usage_sums,
-	usage_disk,      isolation,      proofs,    run_counts, stored_boxes,        leases,
-	account_changes, directory_rows,
+	first,           contexts,       batches,     network,    package_sets,        cheaper_runs,
+	surfaces,        pauses,         snapshots,   pipelines,  policies_and_agents, clocks,
+	history,         mcp_sessions,   ui_links,    secrets,    network_rules,       templates,
+	usage,           series,         receipts,    schedules,  notifications,       usage_sums,
+	usage_disk,      isolation,      proofs,      run_counts, stored_boxes,        leases,
+	account_changes, directory_rows, checkpoints,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -14,7 +14,7 @@
  * time. */
 #pragma once
 #include "base/buf.h"
-#include "store/checkpoint.h"
+#include "store/wal_copier.h"
 #include "store/store.h"
 #include <sqlite3.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ enum { SQL_CACHE = 256 }; /* the texts of all topics, and the filters that are r
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *cache[SQL_CACHE]; /* by hash of the text */
-	struct checkpoint checkpoint;
+	struct wal_copier wal_copier;
 	int schema;
 	uint64_t waiting_since_ns; /* for another writer */
 	uint64_t open_until_ns;    /* while store_open() runs: its deadline; else 0 */

@@ -131,7 +131,7 @@ static int store_start_checkpoints(struct store *s, const char *path, struct err
 {
 	uint64_t now = now_ns(), until = s->open_until_ns;
 
-	return checkpoint_start(&s->checkpoint, s->db, path,
+	return wal_copier_start(&s->wal_copier, s->db, path,
 				until > now ? (unsigned)((until - now) / 1000000) : 0, e);
 }
 
@@ -195,7 +195,7 @@ void store_close(struct store *s)
 		sqlite3_finalize(s->cache[i]);
 	/* The connection of the thread is closed first: closing the last connection copies the
 	 * rest of the WAL and removes it. */
-	checkpoint_stop(&s->checkpoint);
+	wal_copier_stop(&s->wal_copier);
 	sqlite3_close(s->db);
 	free(s);
 }

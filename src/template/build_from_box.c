@@ -56,6 +56,13 @@ void build_from_box(struct build *b, const char *id_or_name)
 		build_fail(b, "FROM box:%.64s: there is no running box of that name", id_or_name);
 		return;
 	}
+	if (box->row.origin[0]) {
+		build_fail(b,
+			   "FROM box:%s: the box began with checkpoint %s, whose layers are not "
+			   "part of a template; start a box of the template and copy the files",
+			   box->row.id, box->row.origin);
+		return;
+	}
 	state = from_box_template(b, box, &e);
 	if (!state) {
 		build_fail_err(b, &e);
@@ -69,5 +76,5 @@ void build_from_box(struct build *b, const char *id_or_name)
 		build_add_layer(json_object_get(state, "layers"), box->layers[i]);
 	build_log(b, "info", "FROM box:%s: its programs end", box->row.id);
 	build_stage_set(b, state);
-	build_make_layer_of(b, box->row.id, from_box_layered);
+	build_make_layer_of(b, box_keeper_id(box), from_box_layered);
 }

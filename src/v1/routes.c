@@ -8,6 +8,7 @@
 #include "v1/events.h"
 #include "v1run/cells.h"
 #include "v1box/changes.h"
+#include "v1box/checkpoints.h"
 #include "v1run/contexts.h"
 #include "v1run/execs.h"
 #include "v1box/files.h"
@@ -161,6 +162,15 @@ const struct api_route v1_routes[] = {
 	{ "DELETE", "/v1/secrets/{secret}", NEED_EDITOR, secrets_delete, "delete a secret; new programs get no value", .group = "secrets", .action = "secret.delete" },
 
 	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that new boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
+	{ "POST", "/v1/boxes/{box}/checkpoints", NEED_EDITOR, checkpoints_create, "take a checkpoint of the files of a box; its programs continue", checkpoints_create_fields, .group = "checkpoints", .action = "checkpoint.create", .scope = SCOPE_BOX },
+	{ "GET", "/v1/boxes/{box}/checkpoints", NEED_VIEWER, checkpoints_list, "list the checkpoints of a box, newest first, or as trees", .query = checkpoints_list_query, .group = "checkpoints", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/rollback", NEED_EDITOR, checkpoints_rollback, "replace the files of a box by those of a checkpoint; its programs end, its id stays", checkpoints_rollback_fields, .group = "checkpoints", .action = "box.rollback", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/fork", NEED_EDITOR, checkpoints_fork, "create boxes with the files of a box or of its checkpoint", checkpoints_fork_fields, .group = "checkpoints", .action = "box.fork", .scope = SCOPE_BOX },
+	{ "GET", "/v1/checkpoints/{checkpoint}", NEED_VIEWER, checkpoints_show, "show a checkpoint", .group = "checkpoints" },
+	{ "PATCH", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_patch, "change name, note or pin of a checkpoint", checkpoints_patch_fields, .group = "checkpoints", .action = "checkpoint.change" },
+	{ "DELETE", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_delete, "delete a checkpoint; its children become children of its parent", .group = "checkpoints", .action = "checkpoint.delete" },
+	{ "GET", "/v1/checkpoints/{checkpoint}/files", NEED_VIEWER, checkpoints_files, "read a file of a checkpoint", .query = checkpoints_files_query, .group = "checkpoints" },
+
 	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: list installed package sets, the most used first", .query = packages_list_query, .group = "packages" },
 	{ "GET", "/v1/packages/{set}", NEED_OWNER, packages_show, "operators: show a package set", .group = "packages" },
 	{ "DELETE", "/v1/packages/{set}", NEED_OWNER, packages_delete, "operators: delete the layer of a package set; rejected while a box uses it", .group = "packages", .action = "packages.delete" },

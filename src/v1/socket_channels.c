@@ -393,8 +393,10 @@ static void stats_due(struct timer *t)
 {
 	struct stats_channel *x = loop_owner(t, struct stats_channel, timer);
 
-	x->asking = keeper_client_request_box(&channel_api(&x->base)->fleet.keeper, WIRE_COUNTERS,
-					      0, x->box, WIRE_COUNTERS_REPLY, stats_counted, x);
+	x->asking =
+		keeper_client_request_box(&channel_api(&x->base)->fleet.keeper, WIRE_COUNTERS, 0,
+					  fleet_keeper_id(&channel_api(&x->base)->fleet, x->box),
+					  WIRE_COUNTERS_REPLY, stats_counted, x);
 }
 
 static int stats_open(struct channel *c, const json_t *msg, struct err *e)

@@ -3,6 +3,7 @@
 #include "v1/doctor.h"
 #include "v1/figures.h"
 #include "batch/batch.h"
+#include "checkpoint/checkpoints.h"
 #include "fleet/snapshot.h"
 #include "pipeline/pipeline.h"
 #include "v1run/batch.h"
@@ -34,6 +35,9 @@ int v1_init(struct api *a, struct err *e)
 		return -1;
 	if (pipelines_routes_init(a, e) < 0)
 		return -1;
+	a->checkpoints = checkpoints_new(
+		&a->fleet, &(struct checkpoints_conf){ .team_bytes = a->conf.checkpoint_bytes,
+						       .per_box = a->conf.checkpoints_per_box });
 	a->schedules = schedule_runs_new(a);
 	figures_init(a);
 	return 0;
@@ -48,6 +52,7 @@ void v1_fini(struct api *a)
 	schedule_runs_free(a->schedules);
 	pipelines_free(a->pipelines);
 	batches_free(a->batches);
+	checkpoints_free(a->checkpoints);
 	snapshots_fini(&a->fleet);
 	usage_sampler_free(a->gauges);
 	host_sampler_free(a->host);

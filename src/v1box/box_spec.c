@@ -8,6 +8,7 @@
 #include "v1box/links.h"
 #include "v1box/secrets.h"
 #include "v1box/volumes.h"
+#include "v1box/checkpoints.h"
 #include "base/cleanup.h"
 #include "fleet/bounds.h"
 #include "fleet/box_link.h"
@@ -73,6 +74,7 @@ const struct field box_create_fields[] = {
 	{ "warm", FIELD_NAME, 0, 0, 15, "warm interpreter for the box: python, python-data, node", NULL },
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
+	{ "checkpoint", FIELD_TEXT, 0, 0, ID_MAX, "start with the files of this checkpoint, its template and its packages: id", NULL },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
 	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: keep the box there, or restart it on another node from its last snapshot; restart_empty: also without a snapshot", on_loss_values },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
@@ -385,6 +387,29 @@ static int spec_on_loss(struct call *c, struct store_box *row, struct err *e)
 	return 0;
 }
 
+/* Files, template and packages of the checkpoint belong together. */
+static int spec_checkpoint(struct call *c, struct box_spec *out, struct err *e)
+{
+	static const char *const others[] = { "template", "snapshot", "packages", "warm" };
+	const char *id = call_text(c, "checkpoint", "");
+	struct store_checkpoint x;
+
+	for (unsigned i = 0; i < ARRAY_LEN(others); i++)
+		if (call_get(c, others[i]))
+			return err_set(e, ERR_INVALID,
+				       "checkpoint: cannot be used together with %s, which the "
+				       "checkpoint has of its own",
+				       others[i]);
+	if (!id_valid(id) || store_checkpoint_get(c->api->store, c->who.team, id, &x, e) < 0)
+		return err_set(e, ERR_NOT_FOUND,
+			       "there is no checkpoint '%.15s'; list them: GET "
+			       "/v1/boxes/{box}/checkpoints",
+			       id);
+	checkpoints_spec(c, &x, out);
+	store_checkpoint_fini(&x);
+	return 0;
+}
+
 int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 {
 	const struct fleet_conf *conf = &c->api->fleet.conf;
@@ -398,7 +423,9 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	snprintf(out->row.key, sizeof(out->row.key), "%s", c->who.id);
 	snprintf(out->row.name, sizeof(out->row.name), "%s", call_text(c, "name", ""));
 	snprintf(out->row.session, sizeof(out->row.session), "%s", call_text(c, "session", ""));
-	if (box_spec_template(c, call_text(c, "template", TEMPLATE_BASE), out, e) < 0)
+	if (call_text(c, "checkpoint", NULL)
+		    ? spec_checkpoint(c, out, e) < 0
+		    : box_spec_template(c, call_text(c, "template", TEMPLATE_BASE), out, e) < 0)
 		return -1;
 	box_read_limits(call_get(c, "limits"), &out->limits);
 	if (bounds_check(&conf->most, &out->limits, e) < 0 ||

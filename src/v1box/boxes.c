@@ -408,7 +408,7 @@ static void ask_limits(struct call *c, struct box *b)
 	*m = (struct limiting){ .call = c };
 	snprintf(m->box, sizeof(m->box), "%s", b->row.id);
 	ask.head.type = WIRE_LIMIT;
-	snprintf(ask.id, sizeof(ask.id), "%s", b->row.id);
+	snprintf(ask.id, sizeof(ask.id), "%s", box_keeper_id(b));
 	box_read_limits(call_get(c, "limits"), &ask.limits);
 	if (bounds_check(&c->api->fleet.conf.most, &ask.limits, &e) < 0) {
 		call_fail(c, &e);

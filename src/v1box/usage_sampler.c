@@ -234,7 +234,8 @@ static void sampler_ask(struct gauge_box *x, struct box *b)
 	x->now.counted = x->now.told = 0;
 	x->asking = 1;
 	x->asked_ms = loop_now_ms();
-	x->ask = keeper_client_request_box(&x->all->fleet->keeper, WIRE_COUNTERS, 0, x->id,
+	x->ask = keeper_client_request_box(&x->all->fleet->keeper, WIRE_COUNTERS, 0,
+					   fleet_keeper_id(x->all->fleet, x->id),
 					   WIRE_COUNTERS_REPLY, sampler_counted, x);
 	if (init_conn_is_open(&b->line) && b->state != BOX_PAUSED) /* a paused box does
 								    * not answer */

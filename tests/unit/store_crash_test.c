@@ -278,7 +278,7 @@ TEST(a_permanent_reader_delays_opening_only_until_the_deadline)
 TEST(the_connection_that_checkpoints_waits_for_a_lock_as_well)
 {
 	auto_dir char dir[128];
-	struct checkpoint c = { 0 };
+	struct wal_copier c = { 0 };
 	char path[160];
 	sqlite3 *db;
 	pid_t holder;
@@ -288,8 +288,8 @@ TEST(the_connection_that_checkpoints_waits_for_a_lock_as_well)
 	holder = lock_holder_start(dir, "BEGIN EXCLUSIVE", 300);
 	CHECK(holder > 0);
 	CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-	CHECK_OK(checkpoint_start(&c, db, path, 5000, &err));
-	checkpoint_stop(&c);
+	CHECK_OK(wal_copier_start(&c, db, path, 5000, &err));
+	wal_copier_stop(&c);
 	sqlite3_close(db);
 	lock_holder_end(holder);
 }

@@ -1,4 +1,4 @@
-/* checkpoint.c - see checkpoint.h.
+/* wal_copier.c - see wal_copier.h.
  *
  *   loop thread                      this thread
  *   commit -> hook: dirty, pages     sleeps until dirty, then until CALM_S has passed or
@@ -7,7 +7,7 @@
  * A passive checkpoint cannot restart the WAL while commits keep arriving: at the end of each
  * checkpoint there is one more commit. So a WAL of more than FLOOD pages is emptied with the
  * writer locked out, for the time of the few pages of the last moment and their sync. */
-#include "store/checkpoint.h"
+#include "store/wal_copier.h"
 #include "store/sql.h"
 
 #include <errno.h>
@@ -24,21 +24,21 @@ enum {
 	FLOOD_WAIT_MS = 100, /* wait for readers; else the next checkpoint retries */
 };
 
-static unsigned checkpoint_waiting(const struct checkpoint *c)
+static unsigned wal_copier_waiting(const struct wal_copier *c)
 {
 	return c->pages < c->done ? c->pages : c->pages - c->done;
 }
 
 static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 {
-	struct checkpoint *c = user;
+	struct wal_copier *c = user;
 
 	(void)db;
 	(void)name;
 	pthread_mutex_lock(&c->lock);
 	c->pages = (unsigned)pages;
 	/* Only a thread that sleeps without a limit or for CALM_S needs a wake-up. */
-	if (!c->dirty || checkpoint_waiting(c) >= MANY)
+	if (!c->dirty || wal_copier_waiting(c) >= MANY)
 		pthread_cond_signal(&c->wake);
 	c->dirty = 1;
 	pthread_mutex_unlock(&c->lock);
@@ -47,7 +47,7 @@ static int after_commit(void *user, sqlite3 *db, const char *name, int pages)
 
 /* Called with the lock. Sleeps until there is work, or until it must stop. 1: CALM_S passed with
  * fewer than MANY waiting pages. */
-static int sleep_well(struct checkpoint *c)
+static int sleep_well(struct wal_copier *c)
 {
 	struct timespec until;
 
@@ -55,7 +55,7 @@ static int sleep_well(struct checkpoint *c)
 		pthread_cond_wait(&c->wake, &c->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CALM_S;
-	while (!c->stopping && checkpoint_waiting(c) < MANY)
+	while (!c->stopping && wal_copier_waiting(c) < MANY)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT)
 			return 1;
 	return 0;
@@ -63,19 +63,19 @@ static int sleep_well(struct checkpoint *c)
 
 /* The WAL restarts after a complete checkpoint, but its file keeps its size until it is
  * truncated. The writer is locked out for the duration of an ftruncate(). */
-static void checkpoint_truncate_wal(struct checkpoint *c)
+static void wal_copier_truncate_wal(struct wal_copier *c)
 {
 	sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 }
 
-static int is_large(const struct checkpoint *c)
+static int is_large(const struct wal_copier *c)
 {
 	struct stat st;
 
 	return stat(c->wal, &st) == 0 && st.st_size > LARGE;
 }
 
-static int checkpoint_copy(sqlite3 *db, unsigned *out_done)
+static int wal_copier_copy(sqlite3 *db, unsigned *out_done)
 {
 	int log = 0, done = 0;
 	int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log, &done);
@@ -86,9 +86,9 @@ static int checkpoint_copy(sqlite3 *db, unsigned *out_done)
 	return rc == SQLITE_OK && done >= log;
 }
 
-static void *checkpoint_work(void *user)
+static void *wal_copier_work(void *user)
 {
-	struct checkpoint *c = user;
+	struct wal_copier *c = user;
 
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
@@ -100,23 +100,23 @@ static void *checkpoint_work(void *user)
 			break;
 		c->dirty = 0;
 		pthread_mutex_unlock(&c->lock);
-		all = checkpoint_copy(c->db, &done);
+		all = wal_copier_copy(c->db, &done);
 		large = is_large(c);
 		if (all && calm && large)
-			checkpoint_truncate_wal(c);
+			wal_copier_truncate_wal(c);
 		pthread_mutex_lock(&c->lock);
 		c->done = done;
 		/* A full disk or a concurrent reader: not reported, the rows are safe in the
 		 * WAL. */
 		c->dirty |= !all || (large && !calm); /* then truncated after CALM_S */
-		if (!all && checkpoint_waiting(c) >= MANY)
+		if (!all && wal_copier_waiting(c) >= MANY)
 			c->done = c->pages; /* do not retry at once */
 	}
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
-static int start_thread(struct checkpoint *c)
+static int start_thread(struct wal_copier *c)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -127,13 +127,13 @@ static int start_thread(struct checkpoint *c)
 	/* Signals are for the loop. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&c->thread, &attr, checkpoint_work, c);
+	rc = pthread_create(&c->thread, &attr, wal_copier_work, c);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return rc;
 }
 
-int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, unsigned timeout_ms,
+int wal_copier_start(struct wal_copier *c, sqlite3 *db, const char *path, unsigned timeout_ms,
 		     struct err *e)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -161,14 +161,14 @@ int checkpoint_start(struct checkpoint *c, sqlite3 *db, const char *path, unsign
 	c->started = (errno = start_thread(c)) == 0;
 	if (!c->started) {
 		err_sys(e, "start of the checkpoint thread");
-		checkpoint_stop(c);
+		wal_copier_stop(c);
 		return -1;
 	}
 	sqlite3_wal_hook(db, after_commit, c); /* replaces the automatic checkpoints of SQLite */
 	return 0;
 }
 
-void checkpoint_stop(struct checkpoint *c)
+void wal_copier_stop(struct wal_copier *c)
 {
 	if (!c->db)
 		return;
@@ -182,5 +182,5 @@ void checkpoint_stop(struct checkpoint *c)
 	sqlite3_close(c->db);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
-	*c = (struct checkpoint){ 0 };
+	*c = (struct wal_copier){ 0 };
 }

@@ -1,4 +1,4 @@
-/* checkpoint.h - a thread that copies the WAL into the database, so that no commit waits for a
+/* wal_copier.h - a thread that copies the WAL into the database, so that no commit waits for a
  * disk.
  * Owns: its thread and its own connection.
  * Checkpoints are passive: no writer waits for them, except when the WAL has more than FLOOD
@@ -11,7 +11,7 @@
 
 struct sqlite3;
 
-struct checkpoint {
+struct wal_copier {
 	struct sqlite3 *db; /* the thread's */
 	char wal[PATH_MAX]; /* path of the WAL */
 	pthread_t thread;
@@ -26,6 +26,6 @@ struct checkpoint {
 
 /* Watches the commits of db, which the caller owns; path is that of its file. Waits up to
  * timeout_ms for the locks of other processes. */
-must_check int checkpoint_start(struct checkpoint *c, struct sqlite3 *db, const char *path,
+must_check int wal_copier_start(struct wal_copier *c, struct sqlite3 *db, const char *path,
 				unsigned timeout_ms, struct err *e);
-void checkpoint_stop(struct checkpoint *c); /* fine on a zeroed one */
+void wal_copier_stop(struct wal_copier *c); /* fine on a zeroed one */

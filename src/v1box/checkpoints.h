@@ -1,0 +1,28 @@
+/* checkpoints.h - /v1/boxes/{box}/checkpoints, /v1/checkpoints, rollback and fork of a box. */
+#pragma once
+#include "api/api.h"
+#include "checkpoint/checkpoints.h"
+
+extern const struct field checkpoints_create_fields[], checkpoints_list_query[],
+	checkpoints_patch_fields[], checkpoints_rollback_fields[], checkpoints_fork_fields[],
+	checkpoints_files_query[];
+
+void checkpoints_create(struct call *c);   /* POST /v1/boxes/{box}/checkpoints */
+void checkpoints_list(struct call *c);     /* GET /v1/boxes/{box}/checkpoints */
+void checkpoints_show(struct call *c);     /* GET /v1/checkpoints/{checkpoint} */
+void checkpoints_patch(struct call *c);    /* PATCH */
+void checkpoints_delete(struct call *c);   /* DELETE */
+void checkpoints_rollback(struct call *c); /* POST /v1/boxes/{box}/rollback */
+void checkpoints_fork(struct call *c);     /* POST /v1/boxes/{box}/fork */
+void checkpoints_files(struct call *c);    /* GET /v1/checkpoints/{checkpoint}/files */
+
+json_t *checkpoint_json(const struct store_checkpoint *x);
+/* A ready checkpoint of the caller's team by id, or by name of this box (NULL: only by id). A key that is
+ * bound to a box sees only checkpoints of that box. 0: 404 was answered. */
+int checkpoints_find(struct call *c, const struct box *b, const char *text,
+		     struct store_checkpoint *out);
+/* 0: process images were requested, which do not exist yet, and 422 was answered. */
+int checkpoints_files_only(struct call *c);
+/* Parameters of a box with the files of this checkpoint: chain, root, layers, template, and the env of its
+ * box. The texts live as long as the call. */
+void checkpoints_spec(struct call *c, const struct store_checkpoint *x, struct box_spec *out);
