@@ -289,11 +289,6 @@ static int take_allowed(const struct box *b, struct err *e)
 	if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
 			       box_state_name(b->state));
-	if (b->about.tier != WIRE_TIER_CONTAINER)
-		return err_set(e, ERR_CONFLICT,
-			       "box %s has the tier %s; checkpoints of files need the tier "
-			       "container",
-			       b->row.id, isolation_tier(&b->row));
 	if (b->row.made && strstr(b->row.made, "\"unknown\""))
 		return err_set(e, ERR_CONFLICT,
 			       "box %s was created by an earlier version of Atoll, which did not "
