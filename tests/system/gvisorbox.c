@@ -102,6 +102,32 @@ TEST(files_are_written_from_outside_and_changed_files_are_listed)
 	CHECK_INT(is_changed(w, "/tmp/made"), 1);
 }
 
+/* The worker closes the pipe of a file that it cannot write, while bytes are on their way. */
+TEST(files_that_cannot_be_written_do_not_end_the_box)
+{
+	struct wire_put put = { .head = sock_head(WIRE_PUT, 3), .mode = 0644 };
+	static char much[65536];
+	auto_fd int w = -1;
+
+	NEED_GVISOR();
+	w = worker(&box);
+	CHECK(w >= 0);
+	put.head.flags = WIRE_PIPE;
+	for (unsigned i = 0; i < 20; i++) {
+		int pipes[2];
+		struct err e;
+
+		CHECK(pipe2(pipes, O_CLOEXEC | O_NONBLOCK) == 0);
+		CHECK(write(pipes[1], much, sizeof(much)) == sizeof(much));
+		CHECK(sock_send(w, &put, sizeof(put), "/etc/passwd/x", 14, pipes, 1, &e) == 0);
+		close(pipes[0]);
+		CHECK_INT(receive(w), WIRE_ERROR);
+		CHECK_INT(GOT(wire_error)->sys, ENOTDIR);
+		close(pipes[1]);
+	}
+	CHECK_INT(sh(&box, "true"), 0);
+}
+
 static char terminal[4096];
 
 /* Runs a script in a terminal; its output is in `terminal`. */
