@@ -24,6 +24,10 @@ static const struct {
 	  "8c42694e45f2f1162114c70507c3da4c7cf983663e2b95660af521a9685d2a0c", wasm_python_init },
 	{ "sqlite", RUNNO "sqlite.wasm", NULL,
 	  "992205b67977f9c7a0d1ea7568d745e055fa3015d1ab70428feed6d8da60d060", NULL, NULL },
+	{ "ruby", RUNNO "ruby-3.2.0.wasm", NULL,
+	  "abe348fba157a756f86194be445c77c99e8ed64ca76495ea07ed984f09eb66ae", NULL, NULL },
+	{ "php", RUNNO "php-cgi-8.2.0.wasm", NULL,
+	  "68c96239a9b8095f21dd80af1714e5f270e4e08ef516821d90290da72d829a0e", NULL, NULL },
 };
 
 static int prepare_wasm_module(const struct wasm_module *m, const char *into, struct err *e)
@@ -87,6 +91,6 @@ static int prepare_wasm(const struct state_dir *dir, const struct prepare_how *h
 const struct preparation preparation_wasm = {
 	.name = "wasm",
 	.summary =
-		"interpreters as WebAssembly: Python and SQLite, from npm, compiled with wasm2c and gcc (minutes)",
+		"interpreters as WebAssembly: Python, SQLite, Ruby and PHP, from npm, compiled with wasm2c and gcc (minutes)",
 	.run = prepare_wasm,
 };

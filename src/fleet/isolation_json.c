@@ -117,7 +117,7 @@ static json_t *isolation_tier_json(const struct fleet *f, enum choose_tier t)
 	json_t *doc;
 
 	isolation_reason(x, t, why);
-	doc = json_pack("{s:s, s:i, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:o}", "tier",
+	doc = json_pack("{s:s, s:i, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:o, s:o}", "tier",
 			choose_tier_name(t), "rank",
 			w->emulated ? choose_tier_rank(CHOOSE_CONTAINER) : choose_tier_rank(t),
 			"offered", !why[0], "state", isolation_state(x, t), "reason",
@@ -125,7 +125,8 @@ static json_t *isolation_tier_json(const struct fleet *f, enum choose_tier t)
 			isolation_or_null(w->version), "platform", isolation_or_null(w->platform),
 			"emulated", w->emulated != 0, "mem_min", (json_int_t)w->mem_min_bytes,
 			"evidence", isolation_or_null(proof->id), "proven",
-			proof->at_ns ? json_time((uint64_t)proof->at_ns) : json_null());
+			proof->at_ns ? json_time((uint64_t)proof->at_ns) : json_null(),
+			"engine_sha256", isolation_or_null(w->sha256));
 	return doc;
 }
 

@@ -107,6 +107,14 @@ struct keeper {
 		struct source src; /* the tier service; fd -1: it has exited */
 		struct wire_tier_facts facts[WIRE_TIER_COUNT];
 		uint64_t begun, done; /* rounds of collecting facts */
+		/* Of the file of each engine, at the end of the last round; ino 0: not known. */
+		struct tier_engine {
+			uint64_t dev, ino, size;
+			struct timespec modified, changed;
+		} engines[WIRE_TIER_COUNT];
+		int64_t begun_s; /* time of day at which the last round began */
+		unsigned
+			changed; /* bits: the engine was replaced, and no client has its new facts */
 		struct tier_waiting *waiting;
 	} tiers;
 	struct tier_pool tier_pools[WIRE_TIER_COUNT][WARM_KINDS];

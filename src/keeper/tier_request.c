@@ -4,12 +4,14 @@
  * request that arrives before the facts are complete waits, and is then handled as if it had just
  * arrived. */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "keeper/keeper_internal.h"
 #include "keeper/tier_service.h"
 #include "wire/sock.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct tier_waiting { /* a request that needs facts */
 	struct tier_waiting *next;
@@ -19,9 +21,79 @@ struct tier_waiting { /* a request that needs facts */
 	_Alignas(8) char bytes[];
 };
 
+/* ---- the files of the engines ---- */
+
+/* The keeper has the host's /usr at /u. 0: the file cannot be found there. */
+static int tier_engine_look(const char *path, struct tier_engine *out)
+{
+	char own[WIRE_PATH + 4];
+	struct stat st;
+
+	snprintf(own, sizeof(own), "/u%s", path + strlen("/usr"));
+	if (stat(own, &st) < 0)
+		return 0;
+	*out = (struct tier_engine){ .dev = st.st_dev,
+				     .ino = st.st_ino,
+				     .size = (uint64_t)st.st_size,
+				     .modified = st.st_mtim,
+				     .changed = st.st_ctim };
+	return 1;
+}
+
+static int tier_engine_is_file(const struct tier *t, const struct wire_tier_facts *f)
+{
+	return t && t->outer_box && strncmp(f->engine, "/usr/", 5) == 0;
+}
+
+static int tier_engine_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* The hash of the file is in the facts, and a proof is about that hash. A file that changed while it was examined is
+ * examined again with the next request. */
+static void tier_engine_learn(struct keeper *k, const struct wire_tier_facts *new)
+{
+	const struct wire_tier_facts *old = &k->tiers.facts[new->tier];
+	struct tier_engine *file = &k->tiers.engines[new->tier];
+
+	*file = (struct tier_engine){ 0 };
+	if (!tier_engine_is_file(tier_find(new->tier), new))
+		return;
+	if (old->sha256[0] && strcmp(old->sha256, new->sha256) != 0) {
+		k->tiers.changed |= 1u << new->tier;
+		tier_pool_end(k, new->tier);
+	}
+	if (tier_engine_look(new->engine, file) && file->changed.tv_sec >= k->tiers.begun_s)
+		*file = (struct tier_engine){ 0 };
+}
+
+/* Is the file the one that was examined? The time of its last change cannot be set by a program, in contrast to its size
+ * and the time of its modification. */
+static int tier_engine_is_same(const struct keeper *k, unsigned tier)
+{
+	const struct tier_engine *was = &k->tiers.engines[tier];
+	struct tier_engine is;
+
+	if (!tier_engine_is_file(tier_find(tier), &k->tiers.facts[tier]))
+		return 1;
+	return tier_engine_look(k->tiers.facts[tier].engine, &is) && is.dev == was->dev &&
+	       is.ino == was->ino && is.size == was->size &&
+	       tier_engine_same_time(&is.modified, &was->modified) &&
+	       tier_engine_same_time(&is.changed, &was->changed);
+}
+
+/* ---- facts ---- */
+
 static int tiers_are_collecting(const struct keeper *k)
 {
 	return k->tiers.begun > k->tiers.done;
+}
+
+/* An engine that is replaced again and again must not keep the tier service busy. */
+static int tiers_are_new(const struct keeper *k)
+{
+	return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000) - k->tiers.begun_s < 2;
 }
 
 static void tiers_collect(struct keeper *k)
@@ -31,6 +103,7 @@ static void tiers_collect(struct keeper *k)
 	if (tiers_are_collecting(k))
 		return;
 	k->tiers.begun++;
+	k->tiers.begun_s = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000);
 	if (k->tiers.src.fd < 0 || tier_service_ask(k->tiers.src.fd, &e) < 0)
 		k->tiers.done =
 			k->tiers.begun; /* the service has exited: the facts stay as they are */
@@ -67,6 +140,9 @@ static void tiers_answer(struct keeper *k, uint64_t client, uint32_t ref)
 	} out = { .head = sock_head(WIRE_TIERS_REPLY, ref) };
 	unsigned n = 0;
 
+	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+		if (tier_engine_is_same(k, i))
+			k->tiers.changed &= ~(1u << i);
 	for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
 		if (tier_find(i))
 			out.facts[n++] = k->tiers.facts[i];
@@ -110,6 +186,12 @@ void tier_request(struct keeper *k, struct client *c, const struct frame *f)
 		client_error(k, c->number, f->ref, &e);
 		return;
 	}
+	if (k->tiers.changed && tiers_are_collecting(k))
+		round = k->tiers.begun;
+	if (k->tiers.done && !tiers_are_collecting(k) && !tiers_are_new(k))
+		for (unsigned i = 0; i < WIRE_TIER_COUNT; i++)
+			if (!tier_engine_is_same(k, i))
+				round = k->tiers.begun + 1;
 	if (k->tiers.done >= round) {
 		tiers_answer(k, c->number, f->ref);
 		return;
@@ -130,6 +212,7 @@ void tiers_learned(struct keeper *k)
 		keeper_unwatch(k, &k->tiers.src);
 		k->tiers.done = k->tiers.begun;
 	} else if (facts.tier < WIRE_TIER_COUNT) {
+		tier_engine_learn(k, &facts);
 		k->tiers.facts[facts.tier] = facts;
 	}
 	if (last)
@@ -157,6 +240,26 @@ static uint64_t tier_needs(const struct wire_create *w)
 	return needs;
 }
 
+/* A client has chosen the tier by facts, and perhaps by a proof, about another file. */
+static int tier_reject_changed(struct keeper *k, unsigned tier, struct err *e)
+{
+	const struct wire_tier_facts *f = &k->tiers.facts[tier];
+
+	if (!tiers_are_collecting(k) && !tier_engine_is_same(k, tier)) {
+		k->tiers.changed |= 1u << tier;
+		tier_pool_end(k, tier);
+		if (!tiers_are_new(k))
+			tiers_collect(k);
+	}
+	if (!(k->tiers.changed >> tier & 1))
+		return 0;
+	return err_set(
+		e, ERR_CONFLICT,
+		"isolation tier %s: %.100s has changed and is examined again; repeat the request, "
+		"or type: atoll prove %s",
+		tier_name(tier), f->engine, tier_name(tier));
+}
+
 int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,
 	       const struct wire_limits *limits, struct err *e)
 {
@@ -178,7 +281,7 @@ int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,
 	}
 	if (f->state != WIRE_TIER_OFFERED)
 		return err_set(e, ERR_DENIED, "isolation tier %s: %s", t->name, f->reason);
-	if (tier_supports(f, tier_needs(w), e) < 0)
+	if (tier_reject_changed(k, number, e) < 0 || tier_supports(f, tier_needs(w), e) < 0)
 		return -1;
 	if (limits->mem_bytes && limits->mem_bytes < f->mem_min_bytes)
 		return err_set(

@@ -176,14 +176,15 @@ static void vm_make_disk(void)
 	vm_mount("cgroup", "/sys", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, "");
 }
 
-static void vm_mount_root(const char *lowers)
+/* Layers mark deletions and opaque folders with attributes of users. The tmpfs of kernels before 6.6 has none of those: without
+ * layers the attributes are those of root, so that folders can be moved. */
+static void vm_mount_root(const char *lowers, int layered)
 {
 	static char options[256];
 	struct text t = { .to = options, .room = sizeof(options) };
 
-	text_add(
-		&t,
-		"index=off,metacopy=off,userxattr,upperdir=/disk/upper,workdir=/disk/work,lowerdir=");
+	text_add(&t, layered ? "userxattr," : "");
+	text_add(&t, "index=off,metacopy=off,upperdir=/disk/upper,workdir=/disk/work,lowerdir=");
 	text_add(&t, lowers);
 	vm_mount("overlay", "/box", "overlay", MS_NOSUID | MS_NODEV, options);
 }
@@ -259,7 +260,7 @@ static void vm_make_layered_root(const struct vm_start *m)
 	}
 	if (!whole)
 		text_add(&t, "/skeleton");
-	vm_mount_root(lowers);
+	vm_mount_root(lowers, 1);
 	if (!whole)
 		vm_mount_usr(m->layers);
 	vm_mount_kernel_folders();
@@ -414,9 +415,11 @@ _Noreturn void guest_vm_main(void)
 	channel_port = vm_open_port('1');
 	vm_start_loopback();
 	vm_make_disk();
-	vm_mount_root("/skeleton");
+	vm_mount_root("/skeleton", 0);
 	vm_mount_usr(0);
 	vm_mount_kernel_folders();
+	/* The memory limit of the box decides, as in a container: not the small memory of this kernel. */
+	vm_write("/box/proc/sys/vm/overcommit_memory", "1");
 	upper = sys_openat(AT_FDCWD, "/disk/upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	vm_need("upper", upper);
 	boot = sys_openat(AT_FDCWD, "/disk/boot_id", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);

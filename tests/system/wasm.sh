@@ -228,6 +228,16 @@ sqlite_as_wasm_runs_in_a_box() {
 	has "$(get .stderr)" 'near line 2'
 }
 
+ruby_and_php_as_wasm_run_in_a_box() {
+	[ -x /usr/local/lib/atoll/wasm/ruby ] && [ -x /usr/local/lib/atoll/wasm/php ] || skip "atoll tier prepare wasm was not run"
+	api POST /v1/run '{"language": "ruby-wasm", "code": "puts __FILE__ == $0, 6 * 7\nraise ArgumentError, %q(no)"}'
+	is "$(get .status) $(get .stdout | tr '\n' ' ')" '1 true 42  ' "$body"
+	has "$(get .stderr)" "main.rbwasm:2:in \`<main>': no (ArgumentError)"
+	api POST /v1/run '{"language": "php-wasm", "code": "<?php echo 6 * 7, \"\\n\"; missing();"}'
+	is "$(get .status) $(get .stdout)" '255 42' "$body"
+	has "$(get .stderr)" 'undefined function missing() in /home/user/main.phpwasm:1'
+}
+
 deterministic_runs_are_equal_and_need_a_language_of_the_tier() {
 	api POST /v1/run '{"language": "python", "code": "1", "deterministic": true}'
 	is "$code" 400
@@ -260,7 +270,7 @@ the_tier_wasm_is_for_modules_only() {
 	proof=$(jq -r '.[0].id' out)
 	has "$(jq -r '.[0].probes[] | select(.probe == "system calls" and .way == "WASM host") | .observed' out)" "25 of at most 28"
 	api POST /v1/tiers/refresh
-	is "$(get '.items[] | select(.tier == "wasm") | "\(.offered) \(.rank) \(.version)"')" "true 3 python sqlite"
+	is "$(get '.items[] | select(.tier == "wasm") | "\(.offered) \(.rank) \(.version)"')" "true 3 php python ruby sqlite"
 	api GET "/v1/proofs/$proof"
 	is "$(get '.tier, .passed' | tr '\n' ' ')" "wasm true "
 	api POST /v1/run '{"language": "python", "code": "1", "isolation": "wasm"}'
