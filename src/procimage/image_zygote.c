@@ -34,6 +34,7 @@ const char *restorer_step_name(unsigned step)
 		[STEP_FILL] = "copy the memory",
 		[STEP_KERNEL_PAGES] = "move the pages of the kernel",
 		[STEP_PROGRAM] = "set the program",
+		[STEP_CGROUP] = "enter the cgroups",
 		[STEP_NAMESPACE] = "enter the namespaces",
 		[STEP_HELPER] = "start the helper",
 		[STEP_PID] = "take the pid",
@@ -101,7 +102,8 @@ static int zygote_wait_built(struct image_zygote *z, struct err *e)
 		       : 0;
 }
 
-int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory, struct err *e)
+int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory,
+		       const struct confine_spec *confine, struct err *e)
 {
 	uint64_t began = zygote_now_us();
 	int pair[2];
@@ -118,7 +120,7 @@ int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t mem
 
 		close(pair[0]);
 		prctl(PR_SET_DUMPABLE, 0);
-		zygote_memory_become(im, memory, &pair[1], &failure);
+		zygote_memory_become(im, memory, confine, &pair[1], &failure);
 		zygote_report_failure(pair[1], &failure);
 	}
 	close(pair[1]);
@@ -141,20 +143,25 @@ static int zygote_send_order(struct image_zygote *z, const struct image_target *
 {
 	struct restorer_order order = { .outside = t->noutside,
 					.helper = t->helper,
-					.namespaces = t->init >= 0 ? t->namespaces : 0 };
-	int fds[2 + RESTORER_OUTSIDE] = { t->init >= 0 ? t->init : socket, socket };
+					.namespaces = t->init >= 0 ? t->namespaces : 0,
+					.tasks = t->ntasks };
+	int fds[2 + RESTORER_TASKS + RESTORER_OUTSIDE] = { t->init >= 0 ? t->init : socket,
+							   socket };
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(fds))];
 	} control = { 0 };
 	struct iovec iov = { &order, sizeof(order) };
-	size_t bytes = sizeof(int) * (2 + t->noutside);
+	size_t bytes = sizeof(int) * (2 + t->ntasks + t->noutside);
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = &control,
 			    .msg_controllen = CMSG_SPACE(bytes) };
 
-	memcpy(fds + 2, t->outside, sizeof(int) * t->noutside);
+	if (t->ntasks)
+		memcpy(fds + 2, t->tasks, sizeof(int) * t->ntasks);
+	if (t->noutside)
+		memcpy(fds + 2 + t->ntasks, t->outside, sizeof(int) * t->noutside);
 	control.head = (struct cmsghdr){ CMSG_LEN(bytes), SOL_SOCKET, SCM_RIGHTS };
 	memcpy(CMSG_DATA(&control.head), fds, bytes);
 	if (sendmsg(z->control, &m, MSG_NOSIGNAL) != sizeof(order))
@@ -169,6 +176,8 @@ int image_zygote_fork(struct image_zygote *z, const struct image_target *t, int 
 	auto_fd int socket = -1;
 	int pair[2], rc;
 
+	if (t->ntasks > RESTORER_TASKS)
+		return err_set(e, ERR_LIMIT, "%u cgroups, at most %d", t->ntasks, RESTORER_TASKS);
 	if (t->noutside != z->outside)
 		return err_set(e, ERR_INVALID, "%u descriptors were supplied, the program needs %u",
 			       t->noutside, z->outside);

@@ -7,6 +7,7 @@
 #include "procimage/image.h"
 #include <sys/types.h>
 
+struct confine_spec;
 struct err;
 
 struct image_zygote {
@@ -16,13 +17,16 @@ struct image_zygote {
 	unsigned took_us;
 };
 
-/* memory: the process that has the pages, at the addresses of the image. It is read until this returns. */
-int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory, struct err *e);
+/* memory: the process that has the pages, at the addresses of the image. It is read until this returns. confine: what every copy executes first; NULL: nothing. */
+int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory,
+		       const struct confine_spec *confine, struct err *e);
 
 struct image_target {
 	int init;       /* pidfd of the init of the pid namespace, or -1: the caller's namespace */
 	int namespaces; /* CLONE_NEW* to enter with it */
 	int helper; /* pid for the helper in that namespace, above all pids of the image; 0: any */
+	const int *tasks; /* files `tasks` of cgroups (v1), open for writing */
+	unsigned ntasks;
 	const int *outside;
 	unsigned noutside;
 };

@@ -67,6 +67,10 @@ static long restorer_do(struct restorer_state *s, const struct restorer_call *c)
 		return restorer_move((int)a[0], (int)a[1], (int)a[2]);
 	if (c->number == RESTORER_LOAD)
 		return *(const volatile int32_t *)(uintptr_t)a[0];
+	if (c->number == RESTORER_STORE) {
+		*(volatile int32_t *)(uintptr_t)a[0] = (int32_t)a[1];
+		return 0;
+	}
 	return restorer_sys(c->number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -107,6 +111,7 @@ static void restorer_thread_main(void *state, void *thread)
 static void restorer_place_fds(struct restorer_state *s)
 {
 	int *own[] = { &s->fds[1], &s->ask[1], &s->answer[0] };
+	const int32_t *outside = s->fds + 2 + s->order.tasks;
 	int socket = s->fds[1];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -117,10 +122,10 @@ static void restorer_place_fds(struct restorer_state *s)
 		*own[i] = (int)fd;
 	}
 	for (unsigned i = 0; i < s->order.outside; i++) {
-		long fd = SYS(SYS_fcntl, s->fds[2 + i], F_DUPFD_CLOEXEC, s->first_high);
+		long fd = SYS(SYS_fcntl, outside[i], F_DUPFD_CLOEXEC, s->first_high);
 
 		if (fd < 0)
-			restorer_fail(socket, fd, STEP_DESCRIPTOR, (uint64_t)s->fds[2 + i]);
+			restorer_fail(socket, fd, STEP_DESCRIPTOR, (uint64_t)outside[i]);
 		s->slots[i] = fd;
 	}
 	/* The numbers above first_high that are in use are exactly the ones just made, unless the zygote
@@ -256,6 +261,11 @@ static void restorer_helper(void *state, void *unused)
 	long rc = 0;
 
 	(void)unused;
+	/* "0": this process and all its forks. */
+	for (unsigned i = 0; i < s->order.tasks; i++)
+		if ((rc = SYS(SYS_write, s->fds[2 + i], "0", 1)) != 1)
+			restorer_fail(s->fds[1], rc, STEP_CGROUP, i);
+	rc = 0;
 	if (s->order.namespaces)
 		rc = SYS(SYS_setns, s->fds[0], s->order.namespaces);
 	if (rc < 0)
@@ -287,11 +297,12 @@ static int restorer_receive(struct restorer_state *s)
 	if (n != sizeof(s->order))
 		restorer_exit(0);
 	if (m.msg_controllen < sizeof(control.head) || control.head.cmsg_type != SCM_RIGHTS ||
-	    s->order.outside > RESTORER_OUTSIDE ||
-	    control.head.cmsg_len != CMSG_LEN(4 * (2 + (uint64_t)s->order.outside)))
+	    s->order.outside > RESTORER_OUTSIDE || s->order.tasks > RESTORER_TASKS ||
+	    control.head.cmsg_len !=
+		    CMSG_LEN(4 * (2 + (uint64_t)s->order.tasks + s->order.outside)))
 		return -1;
 	from = (volatile int32_t *)CMSG_DATA(&control.head);
-	for (unsigned i = 0; i < 2 + s->order.outside; i++)
+	for (unsigned i = 0; i < 2 + s->order.tasks + s->order.outside; i++)
 		s->fds[i] = from[i];
 	return 0;
 }
@@ -311,7 +322,7 @@ __attribute__((section(".text.entry"))) void restorer_main(struct restorer_state
 			restorer_send(s->fds[1], -rc, STEP_HELPER, 0, rc);
 		else
 			SYS(SYS_wait4, rc, 0, __WALL, 0);
-		for (unsigned i = 0; i < 2 + s->order.outside; i++)
+		for (unsigned i = 0; i < 2 + s->order.tasks + s->order.outside; i++)
 			SYS(SYS_close, s->fds[i]);
 	}
 }

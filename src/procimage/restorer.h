@@ -24,7 +24,8 @@
 	UINT64_C(0x726f747365726174) /* first word of the block: capture leaves it out */
 
 enum {
-	RESTORER_SLOTS = 64,   /* results of calls that later calls use */
+	RESTORER_SLOTS = 64, /* results of calls that later calls use */
+	RESTORER_TASKS = 8,
 	RESTORER_OUTSIDE = 32, /* descriptors of an order: slots 0..31 */
 	RESTORER_STACK = 8192, /* bytes for a thread that executes lists */
 	RESTORER_ENTRY = 16,   /* offset of the first instruction in the block */
@@ -33,6 +34,7 @@ enum {
 enum {                     /* numbers that are no system calls */
        RESTORER_MOVE = -1, /* descriptor args[0] becomes number args[1], close-on-exec if args[2] */
        RESTORER_LOAD = -2, /* the int at address args[0] */
+       RESTORER_STORE = -3, /* args[1] becomes the int at address args[0] */
 };
 enum restorer_check { RESTORER_IGNORE, RESTORER_SUCCEED, RESTORER_EQUAL };
 
@@ -52,6 +54,7 @@ enum restorer_step {
 	STEP_FILL,
 	STEP_KERNEL_PAGES,
 	STEP_PROGRAM,
+	STEP_CGROUP,
 	STEP_NAMESPACE,
 	STEP_HELPER,
 	STEP_PID,
@@ -81,11 +84,12 @@ struct restorer_thread {
 	struct restorer_list calls; /* executed by the thread after "go" */
 };
 
-struct restorer_order { /* descriptors: pidfd of the namespace's init, the copy's socket, outside ones */
+struct restorer_order { /* descriptors: pidfd of the namespace's init, the copy's socket, files `tasks`, outside ones */
 	uint32_t outside;   /* how many */
 	int32_t helper;     /* pid of the helper in the namespace, above all pids of the image */
 	int32_t namespaces; /* CLONE_NEW* that the helper enters */
-	uint32_t reserved;
+	uint32_t
+		tasks; /* how many files `tasks` of cgroups the helper enters; they precede the outside ones */
 };
 
 struct restorer_report { /* on the zygote's socket after the build, on the copy's socket when it is ready */
@@ -110,7 +114,7 @@ struct restorer_state {
 	int64_t slots[RESTORER_SLOTS];
 	/* of the order in progress */
 	struct restorer_order order;
-	int32_t fds[2 + RESTORER_OUTSIDE];
+	int32_t fds[2 + RESTORER_TASKS + RESTORER_OUTSIDE];
 	int32_t ask[2], answer[2]; /* pipes between the copy and the helper in the namespace */
 };
 

@@ -336,15 +336,22 @@ static int tracee_step(pid_t tid, struct err *e)
 	}
 }
 
+/* First the registers, then the mask: whenever the tracer dies, a thread whose signals are blocked returns
+ * through its frame, which has the mask. */
 static int tracee_begin_calls(struct tracee *t, struct tracee_thread *th, struct err *e)
 {
-	uint64_t all = ~UINT64_C(0);
+	const uint64_t none[ARCH_CALL_ARGS] = { 0 };
+	uint64_t all = ~UINT64_C(0), registers[IMAGE_REGISTERS];
 
 	if (th->called)
 		return 0;
 	if (tracee_put_frame(t, th, e) < 0)
 		return -1;
+	memcpy(registers, th->state.registers, sizeof(registers));
+	arch_prepare_call(registers, &t->code, t->frame, SYS_getpid, none);
 	th->called = 1;
+	if (arch_write_registers(th->state.tid, registers, e) < 0)
+		return -1;
 	if (ptrace(PTRACE_SETSIGMASK, th->state.tid, 8, &all) < 0)
 		return err_sys(e, "block the signals of thread %d", th->state.tid);
 	return 0;
@@ -386,11 +393,13 @@ static int tracee_end_calls(struct tracee *t, struct tracee_thread *th, struct e
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) < 0 || ptrace(PTRACE_CONT, tid, 0, 0) < 0)
 		return err_sys(e, "interrupt thread %d", tid);
-	if (tracee_wait_interrupted(tid, tracee_now_ms() + 5000, e) < 0 ||
-	    arch_write_registers(tid, th->state.registers, e) < 0)
+	if (tracee_wait_interrupted(tid, tracee_now_ms() + 5000, e) < 0)
 		return -1;
+	/* In the reverse order of the beginning. */
 	if (ptrace(PTRACE_SETSIGMASK, tid, 8, &th->state.signal_mask) < 0)
 		return err_sys(e, "put back the signal mask of thread %d", tid);
+	if (arch_write_registers(tid, th->state.registers, e) < 0)
+		return -1;
 	th->called = 0;
 	return 0;
 }

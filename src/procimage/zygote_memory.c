@@ -6,6 +6,7 @@
 #include "procimage/zygote_memory.h"
 #include "base/cleanup.h"
 #include "procimage/arch.h"
+#include "procimage/confine_list.h"
 #include "procimage/plan.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@ struct span {
 
 struct builder {
 	const struct image *im;
+	const struct confine_spec *confine; /* or NULL */
 	struct call_list build;
 	struct call_data data;
 	struct span own[4096];
@@ -396,12 +398,16 @@ static int zygote_fill_block(struct builder *b, uint64_t block, uint64_t block_b
 				    .last_pid = LAST_PID,
 				    .first_high = plan_first_high(b->im),
 				    .pid = image_program(b->im)->pid };
-	struct call_list plan = { 0 };
+	struct call_list plan = { 0 }, confine = { 0 };
 	uint64_t at = call_data_add(&b->data, NULL, sizeof(s), 64);
 
 	if (zygote_make_build_list(b, block, block_bytes, memory, e) < 0)
 		return -1;
+	if (b->confine)
+		confine_list_add(b->confine, &confine, &b->data);
 	plan_add_program(b->im, &plan, &b->data);
+	s.confine = call_data_add_list(&b->data, &confine);
+	call_list_fini(&confine);
 	s.build = call_data_add_list(&b->data, &b->build);
 	s.plan = call_data_add_list(&b->data, &plan);
 	call_list_fini(&plan);
@@ -505,13 +511,16 @@ static uint64_t zygote_kernel_bytes(const struct builder *b)
 	return bytes;
 }
 
-void zygote_memory_become(const struct image *im, pid_t memory, int *control, struct err *e)
+void zygote_memory_become(const struct image *im, pid_t memory, const struct confine_spec *confine,
+			  int *control, struct err *e)
 {
 	static struct builder b;
 	uint64_t page = im->header.page_bytes, bound = zygote_memory_bound(im), block, bytes;
 	struct restorer_state *s;
 
-	b = (struct builder){ .im = im, .exe = -1 };
+	b = (struct builder){ .im = im, .confine = confine, .exe = -1 };
+	if (confine)
+		bound += confine_list_bound(confine);
 	b.code_bytes = ((uint64_t)(restorer_image_end - restorer_image) + page - 1) & ~(page - 1);
 	if (zygote_read_own(&b, e) < 0)
 		return;

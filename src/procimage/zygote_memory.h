@@ -4,6 +4,8 @@
 #include "procimage/image.h"
 #include <sys/types.h>
 
+struct confine_spec;
+
 #define ZYGOTE_FAILURE UINT64_C(0x6661696c65640000)
 struct zygote_failure { /* on the control socket, while there still is a C library */
 	uint64_t magic;
@@ -11,6 +13,7 @@ struct zygote_failure { /* on the control socket, while there still is a C libra
 };
 
 /* Returns only on failure; *control is then the descriptor on which the caller can report it. */
-void zygote_memory_become(const struct image *im, pid_t memory, int *control, struct err *e);
+void zygote_memory_become(const struct image *im, pid_t memory, const struct confine_spec *confine,
+			  int *control, struct err *e);
 /* Bytes of lists, frames and stacks for an image, at most. */
 uint64_t zygote_memory_bound(const struct image *im);

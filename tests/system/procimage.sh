@@ -49,10 +49,10 @@ start() { # FOLDER COMMAND...: prints of the program go to FOLDER/out through a 
 	wait_for ready "$1/out"
 }
 # Two copies; their output in FOLDER/copies/0 and 1. The copies end with procimagebox.
-copy() { # FOLDER
+copy() { # FOLDER [COMMAND]
 	sleep 120 >"$1/hold" &
 	holder=$!
-	"$box" fork "$program" 2 "$PWD/$1/copies" <"$1/hold" >"$1/log" 2>&1 &
+	"$box" "${2:-fork}" "$program" 2 "$PWD/$1/copies" <"$1/hold" >"$1/log" 2>&1 &
 	copier=$!
 	pids="$pids $copier $holder"
 	wait_for '^running\|^procimagebox' "$1/log"
@@ -109,10 +109,74 @@ JS
 	end_copies
 fi
 
+# ---- confined copies ----
+start confined $python -c 'import os, threading, time
+word = os.urandom(4).hex()
+def work():
+	while True:
+		time.sleep(0.01)
+threading.Thread(target=work, daemon=True).start()
+print("ready", word, flush=True)
+while True:
+	time.sleep(0.05)
+	try:
+		os.setuid(0)
+		may = "may"
+	except PermissionError:
+		may = "may not"
+	print("checked", word, os.getuid(), may, flush=True)'
+copy confined confined
+verdict $? "a program is forked into user namespaces" "$(cat confined/log)"
+for copied in 0 1; do
+	wait_for '^checked' confined/copies/$copied
+	grep -q "^checked $(sed -n 's/^ready //p' confined/out) 1000 may not" confined/copies/$copied
+	verdict $? "copy $copied has its variables, another user and no right to change it" "$(head -3 confined/copies/$copied)"
+done
+threads=0 bad=
+for task in /proc/[0-9]*/task/*; do
+	grep -q '^Uid:	101000	101000	101000	101000' "$task/status" 2>/dev/null || continue
+	threads=$((threads + 1))
+	for line in 'CapInh:	0*' 'CapPrm:	0*' 'CapEff:	0*' 'CapBnd:	0*' 'CapAmb:	0*' 'NoNewPrivs:	1' 'Seccomp:	2' 'Seccomp_filters:	1' 'Groups:	 *'; do
+		grep -qx "$line" "$task/status" || bad="$bad $task: not $line;"
+	done
+done
+[ "$threads" = 4 ] && [ -z "$bad" ]
+verdict $? "every thread of the copies has no capability, no new privileges and one filter" "$threads threads;$bad"
+end_copies
+kill -KILL "$program"
+
+# ---- a copy of a copy ----
+start again $python "$here/procimage.py" "$PWD/again" 45674
+source=$program
+copy again
+first=$holder first_copier=$copier
+program=
+for candidate in $(pgrep -f "procimage.py $PWD/again"); do # the zygote has the arguments of the program, too
+	[ "$candidate" = "$source" ] || [ "$(cat /proc/$candidate/comm)" != python3 ] || program=$candidate
+done
+mkdir -p second/copies
+mkfifo second/hold
+copy second
+verdict $? "a copy is captured and forked again" "$(cat again/log second/log)"
+touch again/check
+# The output of a copy is a file, which its copies open again.
+for _ in $(seq 300); do
+	checked=$(cat again/copies/* | grep -c '^checked .* ok$')
+	[ "$checked" = 4 ] && break
+	sleep 0.1
+done
+[ "$checked" = 4 ]
+verdict $? "everything continues in two copies and in two copies of a copy" "$(cat again/copies/*)"
+end_copies
+holder=$first copier=$first_copier
+end_copies
+
 # ---- kill -9 of the capturing process ----
 start kill $python "$here/procimage.py" "$PWD/kill" 45673
-"$box" kill "$program" "${KILLS:-60}" >kill/log 2>&1
+"$box" kill "$program" "${KILLS:-40}" >kill/log 2>&1
 verdict $? "the program survives kills of the capturing process" "$(cat kill/log)"
+"$box" steps "$program" >>kill/log 2>&1
+verdict $? "it survives the death of the capturing process after each of its calls of ptrace" "$(cat kill/log)"
 sed 's/^/# /' kill/log
 for _ in $(seq 50); do # an orphan ends by itself
 	orphans=$(pgrep -f "procimage.py $PWD/kill" | grep -cvx "$program")
@@ -121,6 +185,9 @@ for _ in $(seq 50); do # an orphan ends by itself
 done
 [ "$orphans" = 0 ]
 verdict $? "no duplicate of it remains" "$orphans processes"
+masks=$(sed -n 's/^SigBlk:	//p' /proc/"$program"/task/*/status | sort -u)
+[ "$masks" = 0000000000000000 ]
+verdict $? "its threads block no signal" "$masks"
 touch kill/check
 wait_for '^checked' kill/out
 grep -q '^checked .* ok$' kill/out
@@ -142,6 +209,7 @@ time.sleep(60)"
 	grep -q "not_capturable: process $program (python3).*$2" "$folder/log" && kill -0 "$program"
 	verdict $? "$1 is refused by name, and the program continues" "$(cat "$folder/log")"
 	kill -KILL "$program"
+	wait "$program" 2>/dev/null
 }
 call='import ctypes; libc = ctypes.CDLL(None); libc.syscall.restype = ctypes.c_long'
 [ "$(uname -m)" = x86_64 ] && uffd=323 || uffd=282

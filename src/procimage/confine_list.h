@@ -1,0 +1,28 @@
+/* confine_list.h - the confinement of a copy as a list of system calls. The copy executes it before the
+ * first call that its image has decided.
+ *
+ * The namespaces and cgroups are entered before, by the helper that forks the copy. */
+#pragma once
+#include "procimage/call_list.h"
+
+struct sock_filter;
+
+struct confine_path { /* landlock: what is allowed below a path of the target */
+	const char *path;
+	uint64_t rights;
+};
+
+struct confine_spec {
+	uint32_t uid, gid;         /* inside the target's user namespace */
+	uint64_t landlock_handled; /* 0: no landlock */
+	const struct confine_path *paths;
+	unsigned npaths;
+	const struct sock_filter *filter; /* NULL: no filter */
+	unsigned short filter_rows;
+};
+
+/* In this order: keyring, capability bounds, ids, capabilities, no_new_privs, landlock, filter. What the
+ * kernel can report is read back. */
+void confine_list_add(const struct confine_spec *spec, struct call_list *l, struct call_data *d);
+/* Bytes of data that it adds, at most. */
+uint64_t confine_list_bound(const struct confine_spec *spec);
