@@ -279,6 +279,29 @@ static int control_read_open(const json_t *v, struct control_message *m, struct 
 	return 0;
 }
 
+static int control_read_text_body(json_t *text, size_t most, struct control_message *m,
+				  struct err *e)
+{
+	if (!json_is_string(text) || !json_string_length(text) || json_string_length(text) > most)
+		return err_set(e, ERR_INVALID, "not a text of 1 to %zu bytes", most);
+	m->body = json_incref(text);
+	return 0;
+}
+
+static int control_read_renew(const json_t *v, struct control_message *m, struct err *e)
+{
+	return control_read_text_body(json_object_get(v, "request"), CONTROL_REQUEST, m, e);
+}
+
+static int control_read_certificate(const json_t *v, struct control_message *m, struct err *e)
+{
+	json_t *why = json_object_get(v, "error");
+
+	m->is_refused = why != NULL;
+	return control_read_text_body(why ? why : json_object_get(v, "certificate"),
+				      4 * CONTROL_REQUEST, m, e);
+}
+
 static int control_read_order(const json_t *v, struct control_message *m, struct err *e)
 {
 	if (!json_is_object(v))
@@ -296,7 +319,9 @@ static const struct {
 	{ "hello", 1, CONTROL_HELLO, control_read_node_hello },
 	{ "heartbeat", 1, CONTROL_HEARTBEAT, control_read_heartbeat },
 	{ "rows", 1, CONTROL_ROWS_SENT, control_read_rows },
+	{ "renew", 1, CONTROL_RENEW, control_read_renew },
 	{ "hello", 0, CONTROL_HELLO, control_read_gateway_hello },
+	{ "certificate", 0, CONTROL_CERTIFICATE, control_read_certificate },
 	{ "ack", 0, CONTROL_ACK, control_read_ack },
 	{ "rows_kept", 0, CONTROL_ROWS_KEPT, control_read_rows_kept },
 	{ "open", 0, CONTROL_OPEN_MORE, control_read_open },
@@ -434,4 +459,15 @@ void control_put_open(struct buf *out, unsigned count)
 void control_put_order(struct buf *out, const struct json_t *order)
 {
 	control_put(out, "order", json_incref((json_t *)order));
+}
+
+void control_put_renew(struct buf *out, const char *request)
+{
+	control_put(out, "renew", json_pack("{ss}", "request", request));
+}
+
+void control_put_certificate(struct buf *out, const char *cert, const char *why)
+{
+	control_put(out, "certificate",
+		    json_pack("{ss}", cert ? "certificate" : "error", cert ? cert : why));
 }

@@ -20,9 +20,10 @@ enum {
 	CONTROL_VERSION = 24,
 	CONTROL_TEMPLATES = 1024, /* hashes in a heartbeat */
 	CONTROL_LABELS = 32,
-	CONTROL_LABEL = 64, /* bytes of "key=value", with its NUL */
-	CONTROL_ROWS = 500, /* rows in one message */
-	CONTROL_OPEN = 64,  /* connections that one message asks for */
+	CONTROL_LABEL = 64,     /* bytes of "key=value", with its NUL */
+	CONTROL_ROWS = 500,     /* rows in one message */
+	CONTROL_REQUEST = 4096, /* bytes of a request for a certificate */
+	CONTROL_OPEN = 64,      /* connections that one message asks for */
 	CONTROL_LOAD_FULL = 1000,
 };
 
@@ -49,12 +50,14 @@ int control_has_label(const struct control_figures *f, const char *label);
 
 enum control_kind {
 	CONTROL_HELLO, /* node: first line; gateway: its answer, before the first acknowledgement */
-	CONTROL_HEARTBEAT, /* node */
-	CONTROL_ROWS_SENT, /* node */
-	CONTROL_ACK,       /* gateway, of a heartbeat */
-	CONTROL_ROWS_KEPT, /* gateway: rows up to this revision are stored */
-	CONTROL_OPEN_MORE, /* gateway: open that many further connections */
-	CONTROL_ORDER,     /* gateway: drain, undrain, destroy ... */
+	CONTROL_HEARTBEAT,   /* node */
+	CONTROL_ROWS_SENT,   /* node */
+	CONTROL_RENEW,       /* node: a request for another certificate */
+	CONTROL_CERTIFICATE, /* gateway: its answer */
+	CONTROL_ACK,         /* gateway, of a heartbeat */
+	CONTROL_ROWS_KEPT,   /* gateway: rows up to this revision are stored */
+	CONTROL_OPEN_MORE,   /* gateway: open that many further connections */
+	CONTROL_ORDER,       /* gateway: drain, undrain, destroy ... */
 };
 
 struct control_message {
@@ -67,7 +70,10 @@ struct control_message {
 	unsigned count;                /* open: connections */
 	unsigned has_templates, has_labels; /* heartbeat: the lists are in it */
 	struct control_figures figures;     /* heartbeat */
-	struct json_t *body;                /* the rows, the order, the owned keys; else NULL */
+	struct json_t
+		*body;  /* the rows, the order, the owned keys, the request or the certificate (a
+			      * text), else NULL */
+	int is_refused; /* certificate: body is the reason why there is none */
 };
 /* from_node 1: only what a node may send is accepted, 0: only what a gateway may send. The line has
  * no newline. */
@@ -85,6 +91,9 @@ void control_put_gateway_hello(struct buf *out, uint32_t number, const char *ver
 void control_put_ack(struct buf *out, uint64_t seq);
 void control_put_rows_kept(struct buf *out, uint64_t last);
 void control_put_open(struct buf *out, unsigned count);
+void control_put_renew(struct buf *out, const char *request);
+/* cert NULL: why is sent. */
+void control_put_certificate(struct buf *out, const char *cert, const char *why);
 void control_put_order(struct buf *out, const struct json_t *order);
 
 /* Bytes into lines. */

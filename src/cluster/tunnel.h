@@ -139,6 +139,14 @@ void tunnels_rows_kept(struct tunnels *t, uint32_t number, uint64_t last);
 must_check int tunnels_order(struct tunnels *t, uint32_t number, const struct json_t *order,
 			     struct err *e);
 
+/* A node requests another certificate. `renew` answers with tunnels_send_certificate(), once; until then further requests
+ * of the node are refused. number: of its verified certificate. */
+typedef void tunnels_renew(void *user, uint32_t number, const char *request);
+void tunnels_set_renew(struct tunnels *t, tunnels_renew *renew, void *user);
+/* cert NULL: why there is none. A node that is no longer connected requests it again. */
+void tunnels_send_certificate(struct tunnels *t, uint32_t number, const char *cert,
+			      const char *why);
+
 struct tunnels_figures {
 	unsigned nodes, up, idle, busy, waiting;
 	uint64_t accepted, rejected, closed_for_error, heartbeats, acknowledged;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -167,6 +168,41 @@ static int tunnel_got_rows(struct tunnel_peer *p, const struct control_message *
 		       m->seq, e);
 }
 
+void tunnels_set_renew(struct tunnels *t, tunnels_renew *renew, void *user)
+{
+	t->renew = renew;
+	t->renew_user = user;
+}
+
+void tunnels_send_certificate(struct tunnels *t, uint32_t number, const char *cert, const char *why)
+{
+	struct tunnel_peer *p = tunnels_peer(t, number);
+	auto_buf struct buf line = { 0 };
+
+	if (!p)
+		return;
+	p->renewing = 0;
+	control_put_certificate(&line, cert, why);
+	tunnel_send(p, &line);
+}
+
+static int tunnel_got_renew(struct tunnel_peer *p, const struct control_message *m)
+{
+	struct tunnels *t = p->tunnels;
+	auto_buf struct buf line = { 0 };
+
+	if (t->renew && !p->renewing) {
+		p->renewing = 1;
+		t->renew(t->renew_user, p->node.number, json_string_value(m->body));
+		return 0;
+	}
+	control_put_certificate(&line, NULL,
+				t->renew ? "a request of this node is being answered"
+					 : "this gateway signs no certificates");
+	tunnel_send(p, &line);
+	return 0;
+}
+
 static int tunnel_handle(struct tunnel_peer *p, struct control_message *m, struct err *e)
 {
 	if (m->kind == CONTROL_HELLO)
@@ -175,6 +211,8 @@ static int tunnel_handle(struct tunnel_peer *p, struct control_message *m, struc
 		return err_set(e, ERR_INVALID, "the first message is not a hello");
 	if (m->kind == CONTROL_HEARTBEAT)
 		return tunnel_got_heartbeat(p, m, e);
+	if (m->kind == CONTROL_RENEW)
+		return tunnel_got_renew(p, m);
 	return tunnel_got_rows(p, m, e);
 }
 

@@ -31,6 +31,7 @@ struct tunnel_peer {
 	unsigned hello : 1;    /* and the node has sent its hello */
 	unsigned full : 1;     /* it takes no further message now */
 	unsigned removed : 1;  /* freed by the next tick */
+	unsigned renewing : 1; /* its request for a certificate was not answered yet */
 	unsigned expected : 1; /* callers wait for it; it has not connected yet */
 	uint64_t full_ms, opened_ms;
 	uint64_t last_seq;  /* of its heartbeats */
@@ -51,6 +52,8 @@ struct tunnels {
 	uint32_t number;
 	char version[CONTROL_VERSION];
 	struct tunnel_hooks hooks;
+	tunnels_renew *renew;
+	void *renew_user;
 	void *rows_user;
 	struct tunnel_peer **peers; /* by number, ascending */
 	unsigned count, room;

@@ -253,6 +253,20 @@ void tunnel_client_close(struct tunnel_client *c, unsigned gateway, const char *
 		tunnel_client_close_control(&c->gateways[gateway], why, 1);
 }
 
+int tunnel_client_send_renew(struct tunnel_client *c, const char *request)
+{
+	auto_buf struct buf line = { 0 };
+
+	control_put_renew(&line, request);
+	for (unsigned i = 0; i < c->ngateways; i++) {
+		if (!c->gateways[i].greeted || c->gateways[i].full)
+			continue;
+		tunnel_client_put(&c->gateways[i], &line);
+		return 1;
+	}
+	return 0;
+}
+
 void tunnel_client_stop(struct tunnel_client *c)
 {
 	if (!c)

@@ -38,6 +38,8 @@ struct tunnel_client_hooks { /* connect and figures are needed; others may be NU
 	/* Rule 2: a heartbeat that was sent at sent_ms (loop_now_ms()) is acknowledged. */
 	void (*acknowledged)(void *user, unsigned gateway, uint64_t sent_ms);
 	void (*rows_kept)(void *user, unsigned gateway, uint64_t last);
+	/* The answer to tunnel_client_send_renew(). cert NULL: why there is none. */
+	void (*certificate)(void *user, const char *cert, const char *why);
 	void (*ordered)(void *user, unsigned gateway, const struct json_t *order);
 	void (*closed)(void *user, unsigned gateway); /* the control connection, after greeted() */
 };
@@ -67,6 +69,8 @@ int tunnel_client_send_rows(struct tunnel_client *c, unsigned gateway, uint64_t 
 			    const struct json_t *rows);
 /* Closes the control connection to this gateway; another one is opened later. */
 void tunnel_client_close(struct tunnel_client *c, unsigned gateway, const char *why);
+/* A request for another certificate, to one gateway. 1: was sent; 0: no gateway is connected. */
+int tunnel_client_send_renew(struct tunnel_client *c, const char *request);
 /* Closes the control connections and opens no others: the server drains. Requests that are in
  * progress continue. */
 void tunnel_client_stop(struct tunnel_client *c);

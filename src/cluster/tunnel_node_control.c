@@ -3,6 +3,7 @@
 #include "cluster/tunnel.h"
 #include "base/log.h"
 
+#include <jansson.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -128,6 +129,12 @@ static int client_handle(struct client_gateway *g, const struct control_message 
 		if (h->ordered)
 			h->ordered(h->user, g->index, m->body);
 		return 0;
+	case CONTROL_CERTIFICATE:
+		if (h->certificate)
+			h->certificate(h->user, m->is_refused ? NULL : json_string_value(m->body),
+				       m->is_refused ? json_string_value(m->body) : NULL);
+		return 0;
+	case CONTROL_RENEW:
 	case CONTROL_HEARTBEAT:
 	case CONTROL_ROWS_SENT:
 		break;

@@ -3,6 +3,7 @@
 #include "cluster/ca.h"
 #include "daemon/cluster_engine.h"
 #include "daemon/cluster_files.h"
+#include "daemon/node_certificate.h"
 #include "http/client_conn.h"
 #include "http/tls.h"
 
@@ -26,16 +27,18 @@ static int doctor_certificate(struct doctor_cluster_rows *x)
 {
 	struct cluster_peer self = { 0 };
 	int64_t renew_s = 0, days;
-	char value[256];
-	struct err e;
+	char value[256], folder[1100];
+	struct err e = { 0 };
 
 	if (geteuid() != 0 && access(config_text(x->config, CONFIG_STATE), R_OK) != 0) {
 		x->row(x->user, "certificate", DOCTOR_POOR, "cannot be read by this user",
 		       "sudo atoll doctor");
 		return -1;
 	}
-	if (cluster_files_load(&x->id, x->config, &e) < 0 ||
-	    cluster_identity_self(&x->id, &self, &e) < 0 ||
+	snprintf(folder, sizeof(folder), "%.1000s/server", config_text(x->config, CONFIG_STATE));
+	if (cluster_files_load(&x->id, x->config, &e) == 0)
+		node_certificate_load(&x->id, folder);
+	if (!x->id.cert.len || cluster_identity_self(&x->id, &self, &e) < 0 ||
 	    cluster_ca_renew_at(&x->id.cert, &renew_s, &e) < 0) {
 		x->row(x->user, "certificate", DOCTOR_BAD, e.msg,
 		       "join the cluster: atoll node join, or atoll cluster init");

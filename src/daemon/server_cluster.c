@@ -6,6 +6,7 @@
 #include "cluster/tunnel_node.h"
 #include "coordinator/cluster_client.h"
 #include "daemon/gateway_certificate.h"
+#include "daemon/node_certificate.h"
 #include "daemon/node_figures.h"
 #include "daemon/node_rows.h"
 #include "daemon/node_leases.h"
@@ -15,6 +16,7 @@
 #include "gateway/join.h"
 #include "gateway/leases.h"
 #include "gateway/nodes.h"
+#include "gateway/renewals.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
 #include "store/directory.h"
@@ -47,9 +49,11 @@ struct server_cluster {
 	struct node_rows *own_rows; /* of this gateway */
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
+	struct gateway_renewals *renewals;
 	/* node */
 	struct tunnel_client *client;
 	struct node_figures *figures;
+	struct node_certificate own; /* role node; a gateway has `certificate` */
 	struct node_leases *node_leases;
 	struct node_rows *rows; /* NULL: a gateway, too, which stores its rows itself */
 	unsigned rows_gateway;  /* that gets them; CLUSTER_NO_GATEWAY: none */
@@ -68,6 +72,8 @@ static int cluster_load_keys(struct server_cluster *x, const char *folder, struc
 
 	if (cluster_identity_load(&id, folder, e) < 0)
 		return -1;
+	if (!cluster_is_gateway(x->role))
+		node_certificate_load(&id, x->start->folder);
 	rc = cluster_identity_self(&id, &x->self, e);
 	x->certificate.self = x->self;
 	if (rc == 0 && cluster_is_gateway(x->role))
@@ -76,6 +82,10 @@ static int cluster_load_keys(struct server_cluster *x, const char *folder, struc
 		rc = cluster_tls_client(&id, &x->client_tls, e);
 	if (rc == 0 && cluster_is_gateway(x->role))
 		x->certificate.id = id;
+	else if (rc == 0)
+		x->own = (struct node_certificate){ .id = id,
+						    .self = x->self,
+						    .folder = x->start->folder };
 	else
 		cluster_identity_fini(&id);
 	return rc;
@@ -199,6 +209,7 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	if (x->server_tls)
 		x->leases = gateway_leases_new(x->api->loop, x->coordinator, x->tunnels, &leases);
 	x->accounts = gateway_accounts_new(x->api, x->engines);
+	x->renewals = gateway_renewals_new(x->tunnels, x->engines);
 	if (x->server_tls)
 		cluster_init_directory(x);
 	if (gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e) < 0)
@@ -359,6 +370,14 @@ static void cluster_rows_kept(void *user, unsigned gateway, uint64_t last)
 		node_rows_kept(x->rows, last);
 }
 
+static void cluster_certificate(void *user, const char *cert, const char *why)
+{
+	struct server_cluster *x = user;
+
+	if (!cluster_is_gateway(x->role))
+		node_certificate_came(&x->own, cert, why);
+}
+
 static void cluster_start_node(struct server_cluster *x)
 {
 	const struct tunnel_client_hooks hooks = { .user = x,
@@ -367,6 +386,7 @@ static void cluster_start_node(struct server_cluster *x)
 						   .greeted = cluster_greeted,
 						   .acknowledged = cluster_acknowledged,
 						   .rows_kept = cluster_rows_kept,
+						   .certificate = cluster_certificate,
 						   .closed = cluster_closed };
 	const char *const *gateways = config_list(x->start->config, CONFIG_CLUSTER_GATEWAYS);
 	struct tunnel_client_conf conf = { .number = x->self.number,
@@ -378,6 +398,8 @@ static void cluster_start_node(struct server_cluster *x)
 		conf.gateways++;
 	cluster_ask_connector(x);
 	x->client = tunnel_client_new(x->api->loop, &x->api->http, &conf, &hooks);
+	if (!cluster_is_gateway(x->role))
+		node_certificate_start(&x->own, x->api->loop, x->client);
 	x->api->node_user = x;
 	x->api->node_self = cluster_self;
 	node_leases_start(x->node_leases, x->client);
@@ -528,6 +550,7 @@ void server_cluster_free(struct server_cluster *x)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
 	gateway_accounts_free(x->accounts);
+	gateway_renewals_free(x->renewals);
 	directory_free(x->directory);
 	node_rows_free(x->own_rows);
 	node_rows_free(x->rows);
@@ -536,6 +559,7 @@ void server_cluster_free(struct server_cluster *x)
 	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);
+	node_certificate_fini(&x->own);
 	node_figures_free(x->figures);
 	node_leases_free(x->node_leases);
 	if (x->connector_open)

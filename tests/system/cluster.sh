@@ -225,6 +225,9 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 	join worker
 	is "$status" 0 "$err"
 	number=$out
+	# Its certificate has 5 of its 30 days left: it is renewed over the tunnel.
+	"$(dirname "$ATOLL")/cluster_keys" age "$work/secrets" "$PWD/worker/cluster" "node=$number" 25 || fail "no certificate"
+	openssl x509 -in worker/cluster/own.crt -noout -checkend $((6 * 86400)) >/dev/null && fail "it is not old"
 	ATOLL_STATE="$PWD/worker" ATOLL_RUN="$PWD/worker-run" ATOLL_CLUSTER_NAME=worker ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$port" \
 		ATOLL_CLUSTER_DATABASE= "$ATOLL" serve >worker.out 2>worker.log &
 	worker=$!
@@ -232,6 +235,17 @@ a_joined_node_runs_boxes_until_it_is_removed() {
 	state_of() { curl -sS -H "X-API-Key: $key" "$url/v1/nodes" | jq -r '[.items[] | select(.name == "worker") | .state] | join(" ")'; }
 	is_up() { [ "$(state_of)" = up ]; }
 	soon is_up
+	soon test -s worker/server/cluster.crt
+	openssl x509 -in worker/server/cluster.crt -noout -checkend $((29 * 86400)) >/dev/null || fail "it was not renewed"
+	openssl verify -CAfile "$work/secrets/ca.crt" worker/server/cluster.crt >verified
+	is "$(openssl x509 -in worker/server/cluster.crt -noout -subject -pubkey)" "$(openssl x509 -in worker/cluster/own.crt -noout -subject -pubkey)"
+	# The next server uses it: with the stored one alone the certificate would be requested again.
+	server=$(pgrep -P "$worker" -x atoll-server)
+	kill -9 "$server"
+	connected_again() { [ "$(grep -c 'connected to a gateway' worker.log)" -ge 2 ]; }
+	soon connected_again
+	soon is_up
+	is "$(grep -c 'certificate of a node was renewed' serve.log)" 1
 	keeper_pid=$(ATOLL_RUN="$PWD/worker-run" ATOLL_STATE="$PWD/worker" "$ATOLL" doctor --json 2>/dev/null | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
 	[ "$keeper_pid" ] || fail "the keeper of the node was not found"
 	echo "$keeper_pid" >>"$work/worker"
