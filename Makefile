@@ -34,6 +34,9 @@ bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 cluster-api: build ## the tests of the API, each through a gateway in front of its daemon (needs root; 10 minutes)
 	@ninja -C build cluster_keys >/dev/null && ATOLL_TEST_GATEWAY=1 tests/run -b build -j 1 tests/system/api_*.sh tests/system/e2b_*.sh
 
+test-checkpoints: build ## 10,000 random changes with checkpoints in between, each compared (needs root)
+	@build/layer_delta_test 10000
+
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
 
@@ -142,4 +145,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
+.PHONY: help build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean

@@ -32,7 +32,8 @@ enum { CAPTURE_S = 900, CHECK_S = 300, CAPTURE_FILES = 8192 };
 #endif
 
 /* Descriptors of both processes. */
-enum { PROCESS_SOCK = 3, PROCESS_LAYER, PROCESS_INDEX, PROCESS_BASE, PROCESS_UPPER, PROCESS_END };
+enum { PROCESS_SOCK = 3, PROCESS_LAYER, PROCESS_INDEX, PROCESS_BASE, PROCESS_UPPER };
+enum { PROCESS_FDS = 2 + 16 }; /* the most that one has: of a merge the output and its layers */
 
 /* ---- confinement ---- */
 
@@ -52,6 +53,7 @@ static const char capture_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER
 	"openat getdents64 readlinkat flistxattr fgetxattr sendfile pwrite64 fallocate "
 	"recvmsg";
 static const char check_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER;
+static const char merge_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER "pwrite64 copy_file_range";
 
 static int process_rules(scmp_filter_ctx ctx, const char *names)
 {
@@ -91,21 +93,21 @@ static int process_filter(const char *names, struct err *e)
 }
 
 /* fds: in the order of the enumeration; -1: none. */
-static int process_only_these(const int fds[PROCESS_END - PROCESS_SOCK], struct err *e)
+static int process_only_these(const int *fds, int n, struct err *e)
 {
-	int high[PROCESS_END - PROCESS_SOCK];
+	int high[PROCESS_FDS];
 
-	for (int i = 0; i < PROCESS_END - PROCESS_SOCK; i++) {
+	for (int i = 0; i < n; i++) {
 		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 64);
 		if (fds[i] >= 0 && high[i] < 0)
 			return err_sys(e, "descriptors of the process");
 	}
-	for (int i = 0; i < PROCESS_END - PROCESS_SOCK; i++) {
+	for (int i = 0; i < n; i++) {
 		close(PROCESS_SOCK + i);
 		if (high[i] >= 0 && dup3(high[i], PROCESS_SOCK + i, O_CLOEXEC) < 0)
 			return err_sys(e, "descriptors of the process");
 	}
-	if (close_range(PROCESS_END, ~0U, 0) < 0)
+	if (close_range(PROCESS_SOCK + (unsigned)n, ~0U, 0) < 0)
 		return err_sys(e, "descriptors of the process");
 	return 0;
 }
@@ -246,7 +248,7 @@ static _Noreturn void capture_process(const struct delta *of, int userns, int so
 		/* Below the others that are kept, until it was used. */
 		int ns = dup2(high, 0);
 
-		if (ns == 0 && process_only_these(fds, &m.err) == 0 &&
+		if (ns == 0 && process_only_these(fds, ARRAY_LEN(fds), &m.err) == 0 &&
 		    capture_confine(0, parent, &m.err) == 0 && delta_write(&d, &m.sum, &m.err) == 0)
 			m.err.kind = ERR_NONE;
 		else if (!m.err.kind)
@@ -304,7 +306,7 @@ static int check_index(int fd, struct err *e)
 	return got;
 }
 
-static int check_confine(uint32_t uid, pid_t parent, struct err *e)
+static int check_confine(uint32_t uid, const char *calls, pid_t parent, struct err *e)
 {
 	/* /proc/self/fdinfo: a folder without files for this process that always exists. */
 	if (chroot("/proc/self/fdinfo") < 0 || chdir("/") < 0)
@@ -312,20 +314,19 @@ static int check_confine(uint32_t uid, pid_t parent, struct err *e)
 	if (caps_bound(0, e) < 0 || user_become(uid, e) < 0 || process_end_with(parent, e) < 0 ||
 	    process_limit(CHECK_S, e) < 0 || caps_only(0, e) < 0 || caps_no_new_privs(e) < 0)
 		return -1;
-	return process_filter(check_calls, e);
+	return process_filter(calls, e);
 }
 
-static _Noreturn void check_process(const int fds[PROCESS_END - PROCESS_SOCK], uint32_t uid,
-				    uint64_t files_most, pid_t parent)
+static void check_do(const int *fds, uint32_t uid, uint64_t files_most, pid_t parent,
+		     struct checkpoint_message *m)
 {
-	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
 	int layer = fds[1] < 0 ? -1 : PROCESS_LAYER, index = fds[2] < 0 ? -1 : PROCESS_INDEX;
 
-	if (process_only_these(fds, &m.err) == 0 && check_confine(uid, parent, &m.err) == 0 &&
-	    (layer < 0 || check_layer(layer, files_most, &m.err) == 0) &&
-	    (index < 0 || check_index(index, &m.err) == 0))
-		m.err.kind = ERR_NONE;
-	_exit(capture_send(&m) < 0);
+	if (process_only_these(fds, 3, &m->err) == 0 &&
+	    check_confine(uid, check_calls, parent, &m->err) == 0 &&
+	    (layer < 0 || check_layer(layer, files_most, &m->err) == 0) &&
+	    (index < 0 || check_index(index, &m->err) == 0))
+		m->err.kind = ERR_NONE;
 }
 
 /* Read-only, and with a position of its own. */
@@ -334,20 +335,40 @@ static int check_reopen(int fd, struct err *e)
 	char path[40];
 	int out;
 
-	if (fd < 0)
-		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	out = open(path, O_RDONLY | O_CLOEXEC);
 	return out < 0 ? err_sys(e, "open the file again") : out;
 }
 
+/* Waits for the message of the process. */
+static int check_result(pid_t pid, int sock, struct checkpoint_message *m, struct err *e)
+{
+	ssize_t n = pid < 0 ? -1 : recv(sock, m, sizeof(*m), 0);
+	int status = 0;
+
+	close(sock);
+	if (pid < 0)
+		return err_sys(e, "start the check");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (n != (ssize_t)sizeof(*m) || status)
+		return err_set(e, ERR_SYS, "the check of the checkpoint ended early (status %#x)",
+			       (unsigned)status);
+	if (m->err.kind) {
+		m->err.msg[sizeof(m->err.msg) - 1] = 0;
+		*e = m->err;
+		return -1;
+	}
+	return 0;
+}
+
 int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most, struct err *e)
 {
-	auto_fd int ro_layer = check_reopen(layer, e), ro_index = check_reopen(index, e);
-	struct checkpoint_message m;
+	auto_fd int ro_layer = layer < 0 ? -1 : check_reopen(layer, e);
+	auto_fd int ro_index = index < 0 ? -1 : check_reopen(index, e);
+	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
 	pid_t parent = getpid(), pid;
-	int pair[2], status = 0;
-	ssize_t n;
+	int pair[2];
 
 	if ((layer >= 0 && ro_layer < 0) || (index >= 0 && ro_index < 0))
 		return -1;
@@ -355,23 +376,70 @@ int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most
 		return err_sys(e, "socket to the check");
 	pid = fork();
 	if (pid == 0) {
-		const int fds[] = { pair[1], ro_layer, ro_index, -1, -1 };
+		const int fds[] = { pair[1], ro_layer, ro_index };
 
-		check_process(fds, uid, files_most, parent);
+		check_do(fds, uid, files_most, parent, &m);
+		_exit(capture_send(&m) < 0);
 	}
 	close(pair[1]);
-	n = pid < 0 ? -1 : recv(pair[0], &m, sizeof(m), 0);
-	close(pair[0]);
-	if (pid < 0)
-		return err_sys(e, "start the check");
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (n != (ssize_t)sizeof(m) || status)
-		return err_set(e, ERR_SYS, "the check of the checkpoint ended early (status %#x)",
-			       (unsigned)status);
-	if (m.err.kind) {
-		*e = m.err;
-		return -1;
+	return check_result(pid, pair[0], &m, e);
+}
+
+/* ---- merge ---- */
+
+static int merge_open(int fd, struct erofs_image *out, struct err *e)
+{
+	struct erofs_sum sum;
+	struct stat st;
+	void *map;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, "size of a layer");
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return err_sys(e, "read a layer");
+	*out = (struct erofs_image){ map, (size_t)st.st_size, fd };
+	return erofs_check(map, (size_t)st.st_size, UINT64_MAX, &sum, e);
+}
+
+static void merge_do(const int *fds, unsigned n, uint32_t uid, uint64_t bytes_most,
+		     uint64_t files_most, pid_t parent, struct checkpoint_message *m)
+{
+	struct erofs_image from[PROCESS_FDS];
+
+	if (process_only_these(fds, (int)n + 2, &m->err) < 0 ||
+	    check_confine(uid, merge_calls, parent, &m->err) < 0)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		if (merge_open(PROCESS_SOCK + 2 + (int)i, &from[i], &m->err) < 0)
+			return;
+	if (chain_merge_write(from, n, 1, PROCESS_SOCK + 1, bytes_most, files_most, &m->merged,
+			      &m->err) == 0)
+		m->err.kind = ERR_NONE;
+}
+
+int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid, uint64_t bytes_most,
+			 uint64_t files_most, struct chain_sum *sum, struct err *e)
+{
+	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	if (n + 2 > PROCESS_FDS)
+		return err_set(e, ERR_INVALID, "%u layers cannot be merged", n);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, "socket to the merge");
+	pid = fork();
+	if (pid == 0) {
+		int fds[PROCESS_FDS] = { pair[1], out };
+
+		memcpy(fds + 2, layers, n * sizeof(*layers));
+		merge_do(fds, n, uid, bytes_most, files_most, parent, &m);
+		_exit(capture_send(&m) < 0);
 	}
+	close(pair[1]);
+	if (check_result(pid, pair[0], &m, e) < 0)
+		return -1;
+	*sum = m.merged;
 	return 0;
 }

@@ -10,6 +10,7 @@
  * accepted it, and the second cannot write anything. */
 #pragma once
 #include "base/err.h"
+#include "layer/chain_merge.h"
 #include "layer/delta.h"
 #include <sys/types.h>
 
@@ -17,12 +18,17 @@ struct checkpoint_message { /* both ways, on a SOCK_SEQPACKET; a list comes with
 	enum { CHECKPOINT_STOP = 1, CHECKPOINT_LIST, CHECKPOINT_RELEASE, CHECKPOINT_RESULT } what;
 	struct err err;
 	uint64_t ninodes, paths_bytes; /* in the memfd */
-	struct delta_sum sum;          /* RESULT */
+	struct delta_sum sum;          /* RESULT of a capture */
+	struct chain_sum merged;       /* RESULT of a merge */
 };
 
 /* d: descriptors and limits. userns: of the box. Returns the pid of the process; *out_sock is its other end. */
 must_check pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock,
 					  struct err *e);
+/* Merges layers of a chain into `out`, an empty file, in such a process that can write to it: layer/chain_merge.h. */
+must_check int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid,
+				    uint64_t bytes_most, uint64_t files_most, struct chain_sum *sum,
+				    struct err *e);
 /* Waits for the verdict. layer -1: only the index. uid: that of the process. */
 must_check int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most,
 				    struct err *e);

@@ -368,11 +368,43 @@ int checkpoint_store_take(int dir, const struct checkpoint_request *q,
 	return 0;
 }
 
+static int store_merge_files(int dir, const struct checkpoint_request *q, int *layers, int out,
+			     struct chain_sum *sum, struct err *e)
+{
+	for (unsigned i = 0; i < q->nfrom; i++)
+		if ((layers[i] = store_open_file(dir, q->from[i], WIRE_CHECKPOINT_LAYER, e)) < 0)
+			return -1;
+	if (checkpoint_merge_run(layers, q->nfrom, out, q->check_uid, q->bytes_most, q->files_most,
+				 sum, e) < 0)
+		return err_in(e, "merge into %s", q->id);
+	if (checkpoint_check_run(out, -1, q->check_uid, UINT64_MAX, e) < 0)
+		return err_in(e, "check of %s", q->id);
+	/* It replaces files that may have been written to the disk. */
+	if (fsync(out) < 0)
+		return err_sys(e, "write %s to the disk", q->id);
+	return store_link(dir, out, q->id, WIRE_CHECKPOINT_LAYER, e);
+}
+
 int checkpoint_store_merge(int dir, const struct checkpoint_request *q,
 			   struct wire_checkpointed *out, struct err *e)
 {
-	(void)dir;
-	(void)q;
-	(void)out;
-	return err_set(e, ERR_DENIED, "this keeper cannot merge checkpoints yet");
+	auto_fd int layer = store_unnamed(dir, "layers", e);
+	uint64_t began = now_ns();
+	struct chain_sum sum = { 0 };
+	int layers[WIRE_CHAIN], done;
+
+	if (layer < 0)
+		return -1;
+	for (unsigned i = 0; i < WIRE_CHAIN; i++)
+		layers[i] = -1;
+	done = store_merge_files(dir, q, layers, layer, &sum, e);
+	for (unsigned i = 0; i < WIRE_CHAIN; i++)
+		own_close_fd(&layers[i]);
+	memcpy(out->id, q->id, sizeof(out->id));
+	out->bytes = sum.stored_bytes;
+	out->content_bytes = sum.content_bytes;
+	out->files = sum.files;
+	out->deleted = sum.deleted;
+	out->took_us = (now_ns() - began) / 1000;
+	return done;
 }

@@ -10,6 +10,7 @@
 
 enum {
 	DELTA_PASSES = 4, /* while programs run */
+	DELTA_AHEAD = 8 * 1024 * 1024,
 	DELTA_XATTR_BUFFER = 1 << 17,
 };
 
@@ -125,7 +126,7 @@ static int delta_pass_ahead(struct delta_run *r, struct delta_sum *out)
 		if (delta_pass(r, 0) < 0)
 			return -1;
 		out->passes++;
-		if (r->changed_bytes < DELTA_AHEAD || r->changed_bytes > last / 2)
+		if (r->changed_bytes < r->ahead || r->changed_bytes > last / 2)
 			break;
 		last = r->changed_bytes;
 	}
@@ -134,7 +135,7 @@ static int delta_pass_ahead(struct delta_run *r, struct delta_sum *out)
 
 static int delta_passes(struct delta_run *r, struct delta_sum *out)
 {
-	int may_be_much = r->d->used_bytes > DELTA_AHEAD, done = -1;
+	int may_be_much = r->d->used_bytes > r->ahead, done = -1;
 
 	out->passes = 1;
 	if (may_be_much && r->nbase) {
@@ -179,7 +180,7 @@ static int delta_link_order(const void *a, const void *b)
 
 static int delta_has_links(const struct delta_item *x)
 {
-	return S_ISREG(x->f.mode) && x->f.nlink > 1;
+	return !S_ISDIR(x->f.mode) && !S_ISCHR(x->f.mode) && x->f.nlink > 1;
 }
 
 static struct delta_link *delta_link_find(const struct delta_links *l, uint64_t ino)
@@ -235,8 +236,11 @@ static struct erofs_node delta_node(const struct delta_run *r, const struct delt
 {
 	struct erofs_node n = { .mode = x->f.mode };
 
-	if (S_ISCHR(x->f.mode))
+	if (S_ISCHR(x->f.mode)) {
+		/* Without a whiteout in the upper, nothing below the box has the name. */
+		n.mtime.tv_nsec = x->state == DELTA_DELETED ? EROFS_LOCAL : 0;
 		return n;
+	}
 	n.uid = x->f.uid;
 	n.gid = x->f.gid;
 	n.mtime = delta_time(x->f.mtime_ns);
@@ -344,7 +348,9 @@ static int delta_write_files(struct delta_run *r, struct delta_sum *out)
 
 int delta_write(const struct delta *d, struct delta_sum *out, struct err *e)
 {
-	struct delta_run r = { .d = d, .e = e };
+	struct delta_run r = { .d = d,
+			       .e = e,
+			       .ahead = d->ahead_bytes ? d->ahead_bytes : DELTA_AHEAD };
 	int done;
 
 	*out = (struct delta_sum){ 0 };

@@ -44,8 +44,9 @@ struct delta {
 	int base;         /* the index of the base; -1: none */
 	char id[LAYER_INDEX_ID], box[LAYER_INDEX_ID], base_id[LAYER_INDEX_ID];
 	uint64_t bytes_most, files_most;
-	uint64_t used_bytes; /* of the disk of the box: no more can have changed */
-	unsigned rules;      /* DELTA_RULES; fewer only in tests */
+	uint64_t ahead_bytes; /* 0: 8 MiB. Less is copied while programs are stopped */
+	uint64_t used_bytes;  /* of the disk of the box: no more can have changed */
+	unsigned rules;       /* DELTA_RULES; fewer only in tests */
 	uint64_t
 		ctime_grain_ns; /* 0; tests: ctime is rounded down to a multiple, as on a host with a
 				  * coarse clock */

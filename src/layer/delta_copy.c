@@ -206,7 +206,7 @@ static int copy_reserve(struct delta_run *r, struct delta_copied *c, uint64_t si
 static int copy_again(struct delta_run *r, const struct delta_item *x, int fd,
 		      struct delta_copied *c)
 {
-	if (r->is_attempt && x->f.size > DELTA_AHEAD - r->changed_bytes) {
+	if (r->is_attempt && x->f.size > r->ahead - r->changed_bytes) {
 		r->too_much = 1;
 		return -1;
 	}

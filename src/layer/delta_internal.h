@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 
 enum {
-	DELTA_SMALL = 64 * 1024,       /* larger files have no SHA-256 */
-	DELTA_AHEAD = 8 * 1024 * 1024, /* less is copied while programs are stopped */
+	DELTA_SMALL = 64 * 1024, /* larger files have no SHA-256 */
 	DELTA_DEPTH = 4096,
 	DELTA_YOUNG_NS = 10 * 1000 * 1000,
 };
@@ -63,7 +62,8 @@ struct delta_run {
 	size_t path_len;
 	unsigned depth;
 	int stopped;
-	int is_attempt; /* ends with too_much if more than DELTA_AHEAD bytes have changed */
+	uint64_t ahead; /* less is copied while programs are stopped */
+	int is_attempt; /* ends with too_much if more than `ahead` bytes have changed */
 	int too_much;
 	uint64_t began_ns; /* of the walk, after the list of mapped files */
 	struct delta_mapped mapped;

@@ -229,6 +229,7 @@ static const struct delta_base *walk_match(struct delta_run *r, const struct del
 	return b;
 }
 
+/* Of a file, ctime is compared in addition; it changes with mtime. */
 static int walk_facts_equal(const struct layer_index_fixed *a, const struct layer_index_fixed *b)
 {
 	if ((a->flags ^ b->flags) & LAYER_INDEX_WHITEOUT)
@@ -236,7 +237,7 @@ static int walk_facts_equal(const struct layer_index_fixed *a, const struct laye
 	if (a->flags & LAYER_INDEX_WHITEOUT)
 		return 1;
 	return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->ino == b->ino &&
-	       a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->size == b->size && (S_ISREG(a->mode) || a->mtime_ns == b->mtime_ns) &&
 	       (S_ISDIR(a->mode) || a->nlink == b->nlink);
 }
 
@@ -348,7 +349,7 @@ static int walk_file(struct delta_run *r, int dir, const char *name, uint32_t nu
 
 		if (hashed < 0)
 			return -1;
-		if (walk_same_content(x, &b->f)) {
+		if (walk_same_content(x, &b->f) && x->f.mtime_ns == b->f.mtime_ns) {
 			walk_inherit(x, &b->f);
 			return 0;
 		}

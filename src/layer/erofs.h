@@ -6,7 +6,7 @@
  *
  * Uncompressed, blocks of 4096 bytes, no optional feature. An inode does not cross the end of a block;
  * its attributes may. A folder is sorted by name, with "." and "..". A deleted name is a character device
- * 0:0; a folder that hides lower layers has the attribute user.overlay.opaque with the value "y". */
+ * 0:0; with EROFS_LOCAL in its time, it hides only what other layers of the same chain have. A folder that hides lower layers has the attribute user.overlay.opaque with the value "y". */
 #pragma once
 #include <stdint.h>
 
@@ -21,6 +21,8 @@
 #define EROFS_XATTR_VALUE 65535u       /* bytes of a value */
 #define EROFS_XATTRS (12 + 4 * 65534u) /* bytes of all attributes of an inode */
 #define EROFS_OWNER_MAX 65535u
+
+#define EROFS_LOCAL 1u /* mtime_nsec of a deleted name */
 
 enum erofs_type { EROFS_REG = 1, EROFS_DIR, EROFS_CHR, EROFS_FIFO = 5, EROFS_SYMLINK = 7 };
 

@@ -329,7 +329,7 @@ struct wire_checkpoint_merge {
 	char id[WIRE_ID]; /* of the new layer; it has no index */
 	uint32_t n;       /* 2 or more */
 	uint32_t pad;
-	char from[WIRE_CHAIN][WIRE_ID]; /* neighbours in a chain, the first on top; they stay */
+	char from[WIRE_CHAIN][WIRE_ID]; /* the lowest of a chain, the first on top; they stay */
 	uint64_t bytes_most, files_most;
 };
 

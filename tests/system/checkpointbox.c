@@ -36,6 +36,7 @@ static int drop(int keeper, const char *id)
 #define A "aaaaaaaaaaaa"
 #define B "bbbbbbbbbbbb"
 #define C "cccccccccccc"
+#define M "mmmmmmmmmmmm"
 
 TEST(a_box_continues_from_the_files_of_another)
 {
@@ -93,6 +94,16 @@ TEST(a_box_continues_from_the_files_of_another)
 
 TEST(the_second_checkpoint_has_only_what_changed)
 {
+	struct wire_checkpoint_merge merge = { .head = sock_head(WIRE_CHECKPOINT_MERGE, 33),
+					       .id = M,
+					       .n = 2,
+					       .bytes_most = 1 << 30,
+					       .files_most = 1000 };
+	struct wire_id list = { .head = sock_head(WIRE_CHECKPOINT_LIST, 34) };
+	struct wire_id sync = { .head = sock_head(WIRE_CHECKPOINT_SYNC, 35), .id = C };
+	struct wire_checkpoint_file open = { .head = sock_head(WIRE_CHECKPOINT_OPEN, 36), .id = B };
+	struct layer_index_reader index;
+	struct err e;
 	struct keeper_sync k;
 	struct wire_create w;
 	struct made m, copy;
@@ -122,12 +133,31 @@ TEST(the_second_checkpoint_has_only_what_changed)
 	CHECK(make_as(k.fd, &w, &copy) == 0);
 	CHECK_INT(as_user(&copy, "cd /home/user; cat d/6 d/7; ls d | wc -l; ls e"), 0);
 	CHECK_STR(said, "6\nnew\n99\ny\n");
+	CHECK(end(k.fd, &copy) == 0);
+	memcpy(merge.from[0], C, sizeof(C));
+	memcpy(merge.from[1], A, sizeof(A));
+	CHECK_INT(ask(k.fd, &merge, sizeof(merge), NULL, 0), WIRE_CHECKPOINTED);
+	CHECK_INT(GOT(wire_checkpointed)->deleted, 0);
+	CHECK(is_error(ask(k.fd, &merge, sizeof(merge), NULL, 0), ERR_CONFLICT, "already"));
+	w = from(1, (const char *[]){ M });
+	CHECK(make_as(k.fd, &w, &copy) == 0);
+	CHECK_INT(as_user(&copy, "cd /home/user; cat d/6 d/7; ls d | wc -l; ls e"), 0);
+	CHECK_STR(said, "6\nnew\n99\ny\n");
+	CHECK_INT(ask(k.fd, &list, sizeof(list), NULL, 0), WIRE_LISTED);
+	CHECK_STR(((const struct wire_checkpoint_item *)(GOT(frame) + 1))->id, A);
+	CHECK_INT(ask(k.fd, &sync, sizeof(sync), NULL, 0), WIRE_DONE);
+	CHECK_INT(ask(k.fd, &open, sizeof(open), NULL, 0), WIRE_DONE);
+	CHECK(got_fd >= 0 && layer_index_open(&index, got_fd, &e) == 0);
+	CHECK_STR(index.head.base, A);
+	layer_index_close(&index);
+	close(got_fd);
 	CHECK(is_error(take(k.fd, &copy, "dddddddddddd", C), ERR_INVALID, "cannot be the base"));
 	CHECK(is_error(take(k.fd, &copy, A, ""), ERR_CONFLICT, "already"));
 	CHECK(end(k.fd, &copy) == 0 && end(k.fd, &m) == 0);
 	CHECK_INT(drop(k.fd, A), WIRE_DONE);
 	CHECK_INT(drop(k.fd, B), WIRE_DONE);
 	CHECK_INT(drop(k.fd, C), WIRE_DONE);
+	CHECK_INT(drop(k.fd, M), WIRE_DONE);
 	keeper_sync_close(&k);
 }
 
