@@ -85,6 +85,7 @@ static json_t *box_row_json(const struct store_box *row, const char *const *name
 	json_object_set_new(doc, "idle_ms", boxes_ms(row->idle_ms));
 	json_object_set_new(doc, "on_timeout", json_string(store_on_timeout_name(row->on_timeout)));
 	json_object_set_new(doc, "on_loss", json_string(store_on_loss_name(row->on_loss)));
+	json_object_set_new(doc, "generation", json_integer(row->generation));
 	json_object_set_new(doc, "retention_ms", boxes_ms(row->retention_ms));
 	json_object_set_new(doc, "kept_until", boxes_moment(row->kept_until_ns));
 	json_object_set_new(doc, "limits",
