@@ -149,6 +149,9 @@ static void create_without_name(struct gateway_call *x)
 		   : once    ? create_own_node(x, "once", once)
 			     : -1;
 
+	if (node >= 0 && once && !name && !session &&
+	    create_once_begin(x, once, (unsigned)node, create_at))
+		return;
 	if (node >= 0)
 		create_at(x, (unsigned)node);
 	else
@@ -276,6 +279,7 @@ void create_from_body(struct gateway_call *x)
 
 void create_end(struct gateway_call *x)
 {
+	create_once_end(x);
 	timer_fini(&x->wait);
 	json_decref(x->doc);
 	json_decref(x->ended);

@@ -7,6 +7,7 @@
 #include "gateway/target.h"
 #include "http/relay.h"
 
+struct create_once;
 struct gateway_list;
 struct list_query;
 struct gateway_call {
@@ -40,6 +41,8 @@ struct gateway_call {
 	unsigned ntried, waits;
 	struct timer wait;
 
+	struct create_once *once; /* create_once.c */
+
 	struct gateway_list *list; /* list.c */
 	struct list_query *query;  /* list_directory.c */
 };
@@ -63,6 +66,10 @@ int find_oldest(
 
 void create_begin(struct gateway_call *x, int is_stream); /* create.c */
 void create_end(struct gateway_call *x);
+/* create_once.c: 1: go() follows, with the node that the key was used at first, or this one. */
+int create_once_begin(struct gateway_call *x, const char *key, unsigned node,
+		      void (*go)(struct gateway_call *x, unsigned node));
+void create_once_end(struct gateway_call *x);
 void create_from_body(struct gateway_call *x); /* the node of the box that the body names */
 
 void list_begin(struct gateway_call *x); /* list.c */

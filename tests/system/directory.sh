@@ -191,6 +191,26 @@ a_box_and_its_runs_events_and_audit_rows_are_in_the_lists_of_both_gateways() {
 	soon all_kept
 }
 
+an_idempotency_key_reaches_the_node_that_it_was_used_at_first() {
+	soon works_at "$other" "$key"
+	start_node
+	ask POST /v1/boxes -H "$json_body" -H 'Idempotency-Key: once-1' -d '{}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	ask_other POST /v1/boxes -H "$json_body" -H 'Idempotency-Key: once-1' -d '{}'
+	is "$(of_body .id)" "$box"
+	is "$(sql "select team, node from atoll.idempotency where key = 'once-1'")" 'default|3'
+	# The row decides, not the nodes that are connected now: no second box.
+	sql "insert into atoll.idempotency values ('default', 'once-2', 99)"
+	ask POST /v1/boxes -H "$json_body" -H 'Idempotency-Key: once-2' -d '{}'
+	case $status in 404 | 503) ;; *) fail "$status $(cat body)" ;; esac
+	ask DELETE "/v1/boxes/$box"
+	# Without the header no row is written.
+	create '{}'
+	is "$(sql "select count(*) from atoll.idempotency")" 2
+	ask DELETE "/v1/boxes/$box"
+}
+
 boxes_of_a_node_that_does_not_answer_are_listed() {
 	soon works_at "$other" "$key"
 	start_node

@@ -113,6 +113,8 @@ TEST(lists_creations_and_local_paths_are_distinguished)
 	CHECK_INT(at("POST", "/v1/batch", NULL, NULL).kind, TARGET_STREAM);
 	CHECK_INT(at("POST", "/v1/snapshots", NULL, NULL).kind, TARGET_BODY);
 	CHECK_INT(at("GET", "/v2/sandboxes", NULL, NULL).shape, TARGET_ARRAY);
+	CHECK_INT(at("GET", "/v1/events", NULL, NULL).kind, TARGET_LIST);
+	CHECK_INT(at("GET", "/v1/audit", NULL, NULL).kind, TARGET_LIST);
 	CHECK_INT(at("GET", "/v1/languages", NULL, NULL).kind, TARGET_ANY);
 	CHECK_INT(at("GET", "/v1/who", NULL, NULL).kind, TARGET_LOCAL);
 	CHECK_INT(at("POST", "/v1/keys", NULL, NULL).kind, TARGET_LOCAL);
@@ -121,7 +123,7 @@ TEST(lists_creations_and_local_paths_are_distinguished)
 	CHECK_INT(at("GET", "/assets/app.js", NULL, NULL).kind, TARGET_LOCAL);
 	/* A path of nodes that gateways do not serve is never answered from the gateway's own empty store. */
 	CHECK_INT(at("GET", "/v1/usage", NULL, NULL).kind, TARGET_ABSENT);
-	CHECK_INT(at("GET", "/v1/events", NULL, NULL).kind, TARGET_ABSENT);
+	CHECK_INT(at("GET", "/v1/webhooks", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1/boxesx", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/templates/x", NULL, NULL).kind, TARGET_ABSENT);
