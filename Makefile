@@ -64,6 +64,9 @@ library: build ## every program of the planner's library in every language (need
 bench-ui: build ## how quick the web UI is on loopback, and what Lighthouse finds (needs root, chromium, npm)
 	@ui/test/bench.sh
 
+check-deploy: ## render the manifests of deploy/kubernetes and validate them with the schemas of kubernetes-models (needs kubectl, npm)
+	@scripts/check-deploy
+
 chaos-cluster: build ## leases of clusters with PostgreSQL, etcd and random faults (needs root; FAULTS=60; half an hour)
 	@tests/cluster/run.sh
 
@@ -145,4 +148,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
+.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
