@@ -413,6 +413,27 @@ static int capture_scan_words(struct image *im, int pagemap, const struct image_
 	return 0;
 }
 
+static uint64_t capture_runs_end(const struct image *im)
+{
+	uint64_t n = im->header.count[TABLE_RUNS];
+
+	return n ? image_runs(im)[n - 1].start + image_runs(im)[n - 1].pages * im->header.page_bytes
+		 : 0;
+}
+
+/* Memory that the program itself cannot read now is copied, too. */
+static int capture_make_readable(struct capture *c, const struct image_area *a, struct err *e)
+{
+	const uint64_t args[6] = { a->start, a->end - a->start, PROT_READ };
+	long rc;
+
+	if (tracee_call(&c->tracee, &c->tracee.child, SYS_mprotect, args, &rc, e) < 0)
+		return -1;
+	return rc < 0 ? err_set(e, ERR_SYS, "the snapshot child could not read %#llx: %ld",
+				(unsigned long long)a->start, rc)
+		      : 0;
+}
+
 int capture_read_runs(struct capture *c, struct err *e)
 {
 	struct image *im = &c->image;
@@ -432,6 +453,9 @@ int capture_read_runs(struct capture *c, struct err *e)
 		if (capture_scan(im, pagemap, &a) < 0 &&
 		    (errno != ENOTTY || capture_scan_words(im, pagemap, &a) < 0))
 			return err_sys(e, "find the pages of process %d", c->tracee.pid);
+		if (!(a.prot & PROT_READ) && capture_runs_end(im) > a.start &&
+		    capture_make_readable(c, &a, e) < 0)
+			return -1;
 	}
 	if (procimage_memory_bytes(im) > IMAGE_MEMORY_MOST)
 		return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, -1,

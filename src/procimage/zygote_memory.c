@@ -8,48 +8,25 @@
 #include "procimage/arch.h"
 #include "procimage/confine_list.h"
 #include "procimage/plan.h"
+#include "procimage/zygote_builder.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/prctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 enum {
-	IOV_MOST = 1024,
 	LARGE_PAGE = 2 << 20,
 	HOLE_MARGIN = 1 << 30, /* to the next area, so that heaps and stacks can grow */
 	CONTROL = 3,           /* descriptors of the zygote */
 	LAST_PID = 4,
-	FIRST_FILE = 5,
-};
-
-struct span {
-	uint64_t start, end;
-};
-
-struct builder {
-	const struct image *im;
-	const struct confine_spec *confine; /* or NULL */
-	struct call_list build;
-	struct call_data data;
-	struct span own[4096];
-	unsigned nown;
-	struct span kernel[8]; /* vvar and vDSO of this process */
-	unsigned nkernel;
-	uint64_t aside; /* where they wait */
-	int *files;     /* descriptor per file of the image, -1 if it is not mapped here */
-	int exe;
-	uint64_t code_bytes;
 };
 
 /* ---- the hole ---- */
@@ -179,180 +156,6 @@ static int zygote_open_files(struct builder *b, struct err *e)
 	return b->exe < 0 ? -1 : 0;
 }
 
-/* ---- the build list ---- */
-
-static void zygote_move(struct builder *b, uint64_t from, uint64_t to, uint64_t bytes)
-{
-	CALL(&b->build, SYS_mremap, RESTORER_EQUAL, from, bytes, bytes,
-	     MREMAP_MAYMOVE | MREMAP_FIXED, to)
-		->expect = to;
-}
-
-static void zygote_move_aside(struct builder *b)
-{
-	uint64_t to = b->aside;
-
-	b->build.step = STEP_KERNEL_PAGES;
-	for (unsigned i = 0; i < b->nkernel; i++) {
-		zygote_move(b, b->kernel[i].start, to, b->kernel[i].end - b->kernel[i].start);
-		to += b->kernel[i].end - b->kernel[i].start;
-	}
-}
-
-static int zygote_move_back(struct builder *b, struct err *e)
-{
-	uint64_t from = b->aside;
-	unsigned k = 0;
-
-	b->build.step = STEP_KERNEL_PAGES;
-	for (uint64_t i = 0; i < b->im->header.count[TABLE_AREAS]; i++) {
-		const struct image_area *a = &image_areas(b->im)[i];
-		uint64_t bytes = a->end - a->start;
-
-		if (a->kind != AREA_KERNEL)
-			continue;
-		if (k == b->nkernel || b->kernel[k].end - b->kernel[k].start != bytes)
-			return err_set(e, ERR_CONFLICT, "the image was made with another kernel");
-		zygote_move(b, from, a->start, bytes);
-		from += bytes;
-		k++;
-	}
-	for (; k < b->nkernel; k++) {
-		CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, from,
-		     b->kernel[k].end - b->kernel[k].start);
-		from += b->kernel[k].end - b->kernel[k].start;
-	}
-	return 0;
-}
-
-static int zygote_area_has_runs(const struct image *im, const struct image_area *a, uint64_t *run)
-{
-	const struct image_run *r = image_runs(im);
-	uint64_t n = im->header.count[TABLE_RUNS], page = im->header.page_bytes;
-
-	while (*run < n && r[*run].start + r[*run].pages * page <= a->start)
-		++*run;
-	return *run < n && r[*run].start < a->end;
-}
-
-static void zygote_map_area(struct builder *b, const struct image_area *a, int has_content)
-{
-	int prot = has_content ? a->prot | PROT_WRITE : a->prot;
-	int flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE |
-		    (a->flags & AREA_NO_RESERVE ? MAP_NORESERVE : 0) |
-		    (a->flags & AREA_GROWS_DOWN ? MAP_GROWSDOWN : 0);
-	int fd = -1;
-	uint64_t bytes = a->end - a->start;
-
-	if (a->kind == AREA_FILE)
-		fd = b->files[a->file];
-	else
-		flags |= MAP_ANONYMOUS;
-	if (a->kind == AREA_SHARED)
-		prot |= PROT_READ;
-	CALL(&b->build, SYS_mmap, RESTORER_EQUAL, a->start, bytes, (uint64_t)prot, (uint64_t)flags,
-	     (uint64_t)(int64_t)fd, a->kind == AREA_FILE ? a->offset : 0)
-		->expect = a->start;
-	if (fd < 0 && a->flags & AREA_SMALL_PAGES)
-		CALL(&b->build, SYS_madvise, RESTORER_IGNORE, a->start, bytes, MADV_NOHUGEPAGE);
-	else if (fd < 0 && has_content && bytes >= LARGE_PAGE)
-		CALL(&b->build, SYS_madvise, RESTORER_IGNORE, a->start, bytes, MADV_HUGEPAGE);
-	if (a->flags & AREA_DONT_DUMP)
-		CALL(&b->build, SYS_madvise, RESTORER_IGNORE, a->start, bytes, MADV_DONTDUMP);
-}
-
-static void zygote_fill(struct builder *b, pid_t memory)
-{
-	const struct image *im = b->im;
-	uint64_t n = im->header.count[TABLE_RUNS], page = im->header.page_bytes;
-
-	b->build.step = STEP_FILL;
-	for (uint64_t i = 0; i < n;) {
-		struct iovec iov[IOV_MOST];
-		uint64_t bytes = 0, at;
-		unsigned k = 0;
-
-		for (; i < n && k < IOV_MOST && bytes < UINT64_C(1) << 30; i++, k++) {
-			const struct image_run *r = &image_runs(im)[i];
-
-			iov[k] = (struct iovec){ (void *)(uintptr_t)r->start, r->pages * page };
-			bytes += r->pages * page;
-		}
-		/* Here and there the addresses are the same. */
-		at = call_data_add(&b->data, iov, k * sizeof(*iov), 16);
-		CALL(&b->build, SYS_process_vm_readv, RESTORER_EQUAL, (uint64_t)memory, at, k, at,
-		     k, 0)
-			->expect = bytes;
-	}
-}
-
-static void zygote_protect(struct builder *b)
-{
-	uint64_t run = 0;
-
-	b->build.step = STEP_MEMORY;
-	for (uint64_t i = 0; i < b->im->header.count[TABLE_AREAS]; i++) {
-		const struct image_area *a = &image_areas(b->im)[i];
-
-		if (a->kind == AREA_KERNEL || a->kind == AREA_FILE_SHARED || a->kind == AREA_SHARED)
-			continue;
-		if (zygote_area_has_runs(b->im, a, &run) && !(a->prot & PROT_WRITE))
-			CALL(&b->build, SYS_mprotect, RESTORER_SUCCEED, a->start, a->end - a->start,
-			     a->prot);
-	}
-}
-
-static void zygote_set_program(struct builder *b)
-{
-	const struct image_program *p = image_program(b->im);
-	struct prctl_mm_map map = {
-		.start_code = p->code[0],
-		.end_code = p->code[1],
-		.start_data = p->data[0],
-		.end_data = p->data[1],
-		.start_brk = p->brk[0],
-		.brk = p->brk[1],
-		.start_stack = p->stack,
-		.arg_start = p->args[0],
-		.arg_end = p->args[1],
-		.env_start = p->env[0],
-		.env_end = p->env[1],
-		.auxv_size = (uint32_t)(p->nauxv * 8),
-		.exe_fd = (uint32_t)b->exe,
-	};
-	uint64_t at;
-
-	map.auxv = (void *)(uintptr_t)call_data_add(&b->data, p->auxv, p->nauxv * 8, 8);
-	at = call_data_add(&b->data, &map, sizeof(map), 8);
-	b->build.step = STEP_PROGRAM;
-	CALL(&b->build, SYS_prctl, RESTORER_SUCCEED, PR_SET_MM, PR_SET_MM_MAP, at, sizeof(map), 0);
-}
-
-static int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes,
-				  pid_t memory, struct err *e)
-{
-	uint64_t run = 0;
-
-	zygote_move_aside(b);
-	b->build.step = STEP_MEMORY;
-	CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, 0, block);
-	CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, block + block_bytes,
-	     ARCH_USER_END - block - block_bytes);
-	for (uint64_t i = 0; i < b->im->header.count[TABLE_AREAS]; i++) {
-		const struct image_area *a = &image_areas(b->im)[i];
-
-		if (a->kind != AREA_KERNEL && a->kind != AREA_FILE_SHARED)
-			zygote_map_area(b, a, zygote_area_has_runs(b->im, a, &run));
-	}
-	if (zygote_move_back(b, e) < 0)
-		return -1;
-	zygote_fill(b, memory);
-	zygote_protect(b);
-	zygote_set_program(b);
-	CALL(&b->build, SYS_close_range, RESTORER_SUCCEED, FIRST_FILE, ~0U, 0);
-	return 0;
-}
-
 /* ---- the block ---- */
 
 static void zygote_add_threads(struct builder *b, struct restorer_state *s)
@@ -436,7 +239,7 @@ static int zygote_place_descriptors(int *control, struct err *e)
 	close(0);
 	close(1);
 	close(2);
-	syscall(SYS_close_range, FIRST_FILE, ~0U, 0);
+	syscall(SYS_close_range, ZYGOTE_FIRST_FILE, ~0U, 0);
 	/* Descriptors are moved above those of the image; the copy sets its own limit afterwards. */
 	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
 		l.rlim_cur = l.rlim_max;

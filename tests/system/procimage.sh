@@ -110,7 +110,7 @@ JS
 fi
 
 # ---- confined copies ----
-start confined $python -c 'import os, threading, time
+start confined env --chdir=/ $python -c 'import os, threading, time
 word = os.urandom(4).hex()
 def work():
 	while True:
@@ -124,7 +124,7 @@ while True:
 		may = "may"
 	except PermissionError:
 		may = "may not"
-	print("checked", word, os.getuid(), may, flush=True)'
+	print("checked", word, os.getuid(), may, flush=True)' "$PWD/confined"
 copy confined confined
 verdict $? "a program is forked into user namespaces" "$(cat confined/log)"
 for copied in 0 1; do
@@ -133,7 +133,7 @@ for copied in 0 1; do
 	verdict $? "copy $copied has its variables, another user and no right to change it" "$(head -3 confined/copies/$copied)"
 done
 threads=0 bad=
-for task in /proc/[0-9]*/task/*; do
+for task in $(pgrep -f "$PWD/confined\$" | sed 's|.*|/proc/&/task/*|'); do
 	grep -q '^Uid:	101000	101000	101000	101000' "$task/status" 2>/dev/null || continue
 	threads=$((threads + 1))
 	for line in 'CapInh:	0*' 'CapPrm:	0*' 'CapEff:	0*' 'CapBnd:	0*' 'CapAmb:	0*' 'NoNewPrivs:	1' 'Seccomp:	2' 'Seccomp_filters:	1' 'Groups:	 *'; do
