@@ -128,6 +128,12 @@ void tool_editor(struct tool_job *j);  /* editor.c */
 void tool_new_box(struct tool_job *j); /* boxes.c */
 void tool_boxes(struct tool_job *j);
 void tool_end_box(struct tool_job *j);
+void tool_checkpoint(struct tool_job *j); /* checkpoints.c */
+void tool_checkpoints(struct tool_job *j);
+void tool_rollback(struct tool_job *j);
+void tool_fork(struct tool_job *j);
+extern const struct field tool_checkpoint_fields[], tool_checkpoints_fields[],
+	tool_rollback_fields[], tool_fork_fields[];
 void tool_screenshot(struct tool_job *j); /* desktop.c */
 void tool_click(struct tool_job *j);
 void tool_double_click(struct tool_job *j);

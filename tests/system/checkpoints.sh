@@ -229,4 +229,22 @@ $(cat second) -"
 	"$ATOLL" rm cli left right
 }
 
+tools_take_list_roll_back_and_fork() {
+	tool() { # NAME ARGUMENTS
+		api POST "/v1/boxes/$b/tools/$1" "$2"
+		is "$code" 200 "$body"
+	}
+	box
+	says "$b" 'echo 1 >f' >/dev/null
+	tool checkpoint '{"name":"t"}'
+	says "$b" 'echo 2 >f' >/dev/null
+	tool list_checkpoints '{}'
+	is "$(get '.data.items[0].name')" t "$body"
+	tool rollback '{"to":"t"}'
+	is "$(says "$b" 'cat f')" 1
+	tool fork_box '{"count":2}'
+	is "$(get '.data.boxes | length')" 2 "$body"
+	for each in $(get '.data.boxes[]') "$b"; do api DELETE "/v1/boxes/$each"; done
+}
+
 run_daemon_tests
