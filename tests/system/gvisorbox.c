@@ -318,6 +318,101 @@ TEST(every_process_of_the_outer_box_is_confined)
 	CHECK_STR(status_of(box.about.init_pid, "CapPrm:"), "CapPrm:\t0000000000000000");
 }
 
+struct seen { /* a process of the host; its start tells it from a later one with this pid */
+	int pid;
+	unsigned long long start;
+};
+
+/* The parent of a process, or 0. */
+static int read_stat(int pid, unsigned long long *out_start)
+{
+	char path[40];
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	*out_start = 0;
+	if (f &&
+	    fscanf(f,
+		   "%*d (%*[^)]) %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%llu",
+		   &parent, out_start) != 2)
+		parent = 0;
+	if (f)
+		fclose(f);
+	return parent;
+}
+
+/* mux of the box and all processes below it. */
+static unsigned see_processes(const struct made *m, struct seen *out, unsigned most)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *de;
+	unsigned n = 0;
+
+	while (d && (de = readdir(d)) != NULL && n < most) {
+		unsigned long long start, ignored;
+		int pid = atoi(de->d_name), at = pid, parent = read_stat(pid, &start);
+
+		while (at > 1 && at != m->about.init_pid) {
+			at = parent;
+			parent = read_stat(at, &ignored);
+		}
+		if (at > 1)
+			out[n++] = (struct seen){ pid, start };
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static unsigned count_alive(const struct seen *all, unsigned n)
+{
+	unsigned alive = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned long long start;
+
+		read_stat(all[i].pid, &start);
+		alive += start == all[i].start;
+	}
+	return alive;
+}
+
+/* Programs of gVisor are not processes of the host: they are counted inside, and those of the engine outside. */
+TEST(a_program_runs_until_it_is_ended_and_no_process_is_left_of_its_box)
+{
+	struct wire_create w = wish(wire_tier_flags(WIRE_TIER_GVISOR), 1);
+	struct seen all[200];
+	struct made m;
+	unsigned n;
+
+	NEED_GVISOR();
+	CHECK(make_as(keeper.fd, &w, &m) == 0);
+	CHECK_INT(sh(&m, "pgrep -xc sleep"), 1); /* no program: pgrep fails */
+	CHECK_STR(said, "0\n");
+	CHECK_INT(
+		sh(&m,
+		   "setsid sleep 4799 >/dev/null 2>&1 </dev/null & sleep 0.1; pgrep -xf 'sleep 4799' >/tmp/pid"),
+		0);
+	CHECK_INT(
+		sh(&m,
+		   "kill $(cat /tmp/pid); while pgrep -xf 'sleep 4799' >/tmp/pid; do :; done; pgrep -xc sleep"),
+		1);
+	CHECK_STR(said, "0\n");
+	CHECK_INT(sh(&m,
+		     "trap '' TERM HUP INT; setsid sleep 4800 >/dev/null 2>&1 </dev/null & true"),
+		  0);
+	n = see_processes(&m, all, ARRAY_LEN(all));
+	CHECK(n >= 3 && n < ARRAY_LEN(all)); /* mux, gofer, sentry, and those that it traces */
+	CHECK_INT(count_alive(all, 3), 3);
+	CHECK(end(keeper.fd, &m) == 0);
+	for (int i = 0; count_alive(all, n) && i < 1200; i++)
+		poll(NULL, 0, 50);
+	CHECK_INT(count_alive(all, n), 0);
+}
+
 /* The keeper is killed first: the next one adopts the box, and reports its end. */
 TEST(the_next_keeper_adopts_the_box)
 {
