@@ -318,7 +318,7 @@ TEST(every_process_of_the_outer_box_is_confined)
 	CHECK_STR(status_of(box.about.init_pid, "CapPrm:"), "CapPrm:\t0000000000000000");
 }
 
-struct seen { /* a process of the host; its start tells it from a later one with this pid */
+struct seen { /* a process of the host; with its start, because a later one may have this pid */
 	int pid;
 	unsigned long long start;
 };
