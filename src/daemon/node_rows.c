@@ -20,7 +20,7 @@
 enum {
 	NODE_ROWS_MS = 50,
 	NODE_ROWS_BUSY_MS = 2, /* while more rows wait: other work of the server comes first */
-	NODE_ROWS_BATCH = 100,
+	NODE_ROWS_BATCH = 250,
 	NODE_ROWS_BYTES = 48 << 10, /* of a message, which CONTROL_LINE_NODE bounds */
 	NODE_ROWS_ROW = 24 << 10,   /* of one row; longer texts of a run are left out */
 };

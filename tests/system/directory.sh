@@ -187,7 +187,7 @@ a_box_and_its_runs_events_and_audit_rows_are_in_the_lists_of_both_gateways() {
 	ask DELETE "/v1/boxes/$box"
 	is_deleted() { ask_other GET '/v1/boxes?state=deleted' && [ "$(of_body '.items[0].id')" = "$box" ]; }
 	soon is_deleted
-	all_kept() { [ "$(sqlite3 "$work/one/state/atoll.db" 'select count(*) from directory_rows' 2>/dev/null || echo 0)" = 0 ]; }
+	all_kept() { [ "$(sqlite3 "$work/one/state/server/atoll.db" 'select count(*) from directory_rows')" = 0 ]; }
 	soon all_kept
 }
 
