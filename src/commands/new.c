@@ -55,7 +55,7 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_IDLE] = FIELD_FLAG_IDLE,
 	[NEW_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[NEW_KEEP] = FIELD_FLAG_KEEP,
-	[NEW_ON_LOSS] = { "on-loss", 0, FLAG_TEXT, "keep|restart|restart_empty",
+	[NEW_ON_LOSS] = { "on-loss", 0, FLAG_TEXT, "keep|stop",
 			  "in a cluster, when the node of the box is lost (keep)" },
 	[NEW_VOLUME] = FIELD_FLAG_VOLUME,
 	[NEW_SECRET] = FIELD_FLAG_SECRET,

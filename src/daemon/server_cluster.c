@@ -15,6 +15,7 @@
 #include "gateway/gateway.h"
 #include "gateway/join.h"
 #include "gateway/leases.h"
+#include "gateway/names.h"
 #include "gateway/nodes.h"
 #include "gateway/renewals.h"
 #include "http/tls.h"
@@ -47,6 +48,7 @@ struct server_cluster {
 	struct gateway_accounts *accounts;
 	struct directory *directory;
 	struct node_rows *own_rows; /* of this gateway */
+	struct gateway_names *names;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	struct gateway_renewals *renewals;
@@ -218,6 +220,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->gateway->directory = x->directory;
 	x->gateway->nodes_min = (unsigned)config_number(x->start->config, CONFIG_CLUSTER_NODES_MIN);
 	x->gateway->node_boot_ms = config_number(x->start->config, CONFIG_CLUSTER_NODE_BOOT);
+	if (x->leases)
+		x->gateway->names = x->names = gateway_names_new(x->api->loop, x->coordinator);
 	return 0;
 }
 
@@ -556,6 +560,7 @@ void server_cluster_free(struct server_cluster *x)
 	node_rows_free(x->rows);
 	coordinator_free(x->coordinator);
 	gateway_leases_free(x->leases);
+	gateway_names_free(x->names);
 	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);

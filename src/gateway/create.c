@@ -1,8 +1,8 @@
 /* create.c - requests that make a new box, or another object of a node.
  *
  *   body -> a snapshot or volume in it: the node that has it
- *        -> a name: the node that has it already, else the name's own node
- *        -> a session or an Idempotency-Key: its own node, so that a repetition reaches the same one
+ *        -> a name or a session of a box: claim.c, for the node that placement chooses
+ *        -> another name, session, or an Idempotency-Key: its own node, so that a repetition reaches the same one
  *        -> else placement; a node that refuses is followed by the next, PLACE_ATTEMPTS times
  *
  * The own node of a text is the first by a hash of text and number: all gateways choose the same one without
@@ -73,6 +73,7 @@ static void create_fail(struct gateway_call *x, const struct err *e)
 /* A node that is full, draining or cannot start boxes now. Every other answer is the client's. */
 static const char *create_judge(struct gateway_call *x, const struct http_answer *a)
 {
+	claim_judge(x, a);
 	place_answered(x->gateway->place, x->node, a->status < 500 || a->status == 503,
 		       loop_now_ms());
 	if (a->status != 503 || x->ntried == PLACE_ATTEMPTS)
@@ -85,11 +86,23 @@ static void create_refused(struct gateway_call *x)
 	create_place(x);
 }
 
+/* The node was not chosen by placement: no other one can do it. */
+static const char *create_judge_fixed(struct gateway_call *x, const struct http_answer *a)
+{
+	claim_judge(x, a);
+	return NULL;
+}
+
 static void create_at(struct gateway_call *x, unsigned node)
 {
 	x->gateway->figures.created++;
 	scale_count_created(&x->gateway->scale, create_memory(x), loop_now_ms());
-	forward_begin(x, node);
+	if (x->claim.nkeys) {
+		x->judge = x->judge ? x->judge : create_judge_fixed;
+		claim_begin(x, node);
+	} else {
+		forward_begin(x, node);
+	}
 }
 
 static void create_wait_over(struct timer *t)
@@ -144,10 +157,11 @@ static void create_without_name(struct gateway_call *x)
 {
 	const char *session = create_text(x, "session"), *name = create_text(x, "name"),
 		   *once = http_header(x->call->req, "idempotency-key");
-	int node = name      ? create_own_node(x, "name", name)
-		   : session ? create_own_node(x, "session", session)
-		   : once    ? create_own_node(x, "once", once)
-			     : -1;
+	int node = x->claim.nkeys ? -1
+		   : name         ? create_own_node(x, "name", name)
+		   : session      ? create_own_node(x, "session", session)
+		   : once         ? create_own_node(x, "once", once)
+				  : -1;
 
 	if (node >= 0 && once && !name && !session &&
 	    create_once_begin(x, once, (unsigned)node, create_at))
@@ -202,15 +216,17 @@ static const char *create_source(const struct gateway_call *x, const char **out_
 
 static void create_choose(struct gateway_call *x)
 {
-	const char *collection, *source = create_source(x, &collection),
-				*name = create_text(x, "name");
+	const char *collection = "", *source = create_source(x, &collection),
+		   *name = create_text(x, "name");
 	int node = source ? target_node_of(source, strlen(source)) : -1;
 
+	claim_read(x, name && target_is_plain_name(name) ? name : NULL, create_text(x, "session"),
+		   create_text(x, "template"));
 	if (node >= 0)
 		create_at(x, (unsigned)node);
 	else if (source && target_is_plain_name(source))
 		find_begin(x, collection, source, create_source_found);
-	else if (name && target_is_plain_name(name))
+	else if (name && target_is_plain_name(name) && !x->claim.nkeys)
 		find_begin(x,
 			   strcmp(x->call->req->path, "/v1/volumes") == 0 ? "/v1/volumes"
 									  : "/v1/boxes",

@@ -1,5 +1,5 @@
-/* find.c - which node has the object of this name. All nodes are asked; a name that two nodes have is the
- * older one's, so that all gateways use the same. */
+/* find.c - which node has the object of this name. The coordinator knows names of boxes that gateways created; for others
+ * all nodes are asked, and a name that two nodes have is the older one's, so that all gateways use the same. */
 #include "gateway/gateway_call.h"
 
 #include <stdlib.h>
@@ -53,18 +53,50 @@ static void find_done(struct fanout *f)
 	x->found(x, node);
 }
 
-void find_begin(struct gateway_call *x, const char *collection, const char *object,
-		void (*found)(struct gateway_call *x, int node))
+static void find_everywhere(struct gateway_call *x)
 {
-	find_end(x);
-	x->path = buf_text("%s/%s", collection, object);
-	x->found = found;
 	x->fanout = (struct fanout){ .done = find_done, .user = x };
 	fanout_begin(&x->fanout, x->gateway->tunnels, x->call->api->loop, find_target, x->identity);
 }
 
+/* A name that the coordinator does not have, or cannot tell, may exist: PATCH gives names, too. */
+static void find_named(struct names_ask *a, const struct names_answer *answer, const struct err *e)
+{
+	struct gateway_call *x = loop_owner(a, struct gateway_call, naming);
+
+	if (!e && answer->has_owner)
+		x->found(x, (int)answer->node);
+	else
+		find_everywhere(x);
+}
+
+void find_begin(struct gateway_call *x, const char *collection, const char *object,
+		void (*found)(struct gateway_call *x, int node))
+{
+	struct names_key k;
+	int node = -1;
+
+	find_end(x);
+	x->path = buf_text("%s/%s", collection, object);
+	x->found = found;
+	if (!x->gateway->names || strcmp(collection, "/v1/boxes") != 0 ||
+	    !gateway_leases_is_valid(x->gateway->leases) ||
+	    !names_key_set(&k, 'n', x->call->who.team, object, "")) {
+		find_everywhere(x);
+		return;
+	}
+	node = names_cached(x->gateway->names, &k);
+	if (node >= 0) {
+		x->found(x, node);
+		return;
+	}
+	x->naming.done = find_named;
+	names_begin(x->gateway->names, &x->naming, COORDINATOR_FIND_NAME, &k, 0, 0, NULL);
+}
+
 void find_end(struct gateway_call *x)
 {
+	names_cancel(&x->naming);
 	fanout_free(&x->fanout);
 	free(x->path);
 	x->path = NULL;

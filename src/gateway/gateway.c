@@ -23,6 +23,7 @@ static void gateway_drop(struct call *c)
 	find_end(x);
 	list_end(x);
 	create_end(x);
+	claim_end(x);
 }
 
 static void gateway_named(struct gateway_call *x, int node)

@@ -12,6 +12,8 @@
 #include "cluster/scale.h"
 #include "gateway/leases.h"
 
+struct gateway_names;
+
 struct gateway_figures {
 	uint64_t forwarded, repeated, created, refused, unreachable, lists, lists_incomplete;
 };
@@ -20,6 +22,7 @@ struct gateway {
 	struct api *api;
 	struct tunnels *tunnels;
 	struct gateway_leases *leases; /* NULL: this machine has not joined */
+	struct gateway_names *names;   /* NULL: without a coordinator */
 	struct place *place;
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;
@@ -32,7 +35,7 @@ struct gateway {
 	struct gateway_figures figures;
 };
 
-/* Sets api->gateway. Tunnels and leases live longer. */
+/* Sets api->gateway. Tunnels and leases live longer; names may be set before the first request. */
 must_check int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 			   struct gateway_leases *leases, enum place_policy policy, struct err *e);
 void gateway_free(struct gateway *g); /* allowed on NULL; after the last request */

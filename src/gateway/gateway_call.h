@@ -4,12 +4,23 @@
 #include "api/identity.h"
 #include "gateway/fanout.h"
 #include "gateway/gateway.h"
+#include "gateway/names.h"
 #include "gateway/target.h"
 #include "http/relay.h"
 
 struct create_once;
 struct gateway_list;
 struct list_query;
+
+struct claim { /* claim.c: the names of a new box */
+	struct names_key keys[2];
+	unsigned nkeys, at; /* keys before `at` are claimed for node */
+	unsigned node, owner, rounds;
+	char box[NAMES_TEXT];
+	struct names_ask ask;
+	struct node_request look;
+};
+
 struct gateway_call {
 	struct gateway *gateway;
 	struct call *call;
@@ -42,6 +53,8 @@ struct gateway_call {
 	struct timer wait;
 
 	struct create_once *once; /* create_once.c */
+	struct claim claim;
+	struct names_ask naming; /* find.c */
 
 	struct gateway_list *list; /* list.c */
 	struct list_query *query;  /* list_directory.c */
@@ -63,6 +76,13 @@ void find_begin(struct gateway_call *x, const char *collection, const char *obje
 void find_end(struct gateway_call *x);
 int find_oldest(
 	const struct fanout *f); /* the node whose answer is the oldest object; -1: none has it */
+
+/* claim.c */
+void claim_read(struct gateway_call *x, const char *name, const char *session,
+		const char *template);
+void claim_begin(struct gateway_call *x, unsigned node); /* then forward_begin() */
+void claim_judge(struct gateway_call *x, const struct http_answer *a);
+void claim_end(struct gateway_call *x);
 
 void create_begin(struct gateway_call *x, int is_stream); /* create.c */
 void create_end(struct gateway_call *x);

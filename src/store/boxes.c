@@ -56,7 +56,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	return -1;
 }
 
-static const char *const losses[STORE_LOSSES] = { "keep", "restart", "restart_empty" };
+static const char *const losses[STORE_LOSSES] = { "keep", "stop" };
 
 const char *store_on_loss_name(enum store_on_loss t)
 {

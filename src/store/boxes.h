@@ -25,13 +25,12 @@ enum store_on_timeout {
 const char *store_on_timeout_name(enum store_on_timeout t); /* "kill", "keep", "pause" */
 int store_on_timeout_parse(const char *text, enum store_on_timeout *out); /* -1: no such word */
 
-enum store_on_loss {                  /* when the node of a cluster is lost */
-		     STORE_LOSS_KEEP, /* the box continues there, and is used again when the node returns */
-		     STORE_LOSS_RESTART,       /* from its last snapshot, on another node */
-		     STORE_LOSS_RESTART_EMPTY, /* on another node; without a snapshot with empty files */
+enum store_on_loss {                  /* when the lease of the node of a cluster ends */
+		     STORE_LOSS_KEEP, /* its programs continue */
+		     STORE_LOSS_STOP, /* its programs are stopped until the next lease */
 		     STORE_LOSSES
 };
-const char *store_on_loss_name(enum store_on_loss t); /* "keep", "restart", "restart_empty" */
+const char *store_on_loss_name(enum store_on_loss t);               /* "keep", "stop" */
 int store_on_loss_parse(const char *text, enum store_on_loss *out); /* -1: no such word */
 
 struct store_limits { /* 0: no such limit */

@@ -34,9 +34,7 @@ const struct field box_limit_fields[] = {
 static const struct field on_timeout_values[] = {
 	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
 };
-static const struct field on_loss_values[] = {
-	FIELD_VALUE("keep"), FIELD_VALUE("restart"), FIELD_VALUE("restart_empty"), { 0 }
-};
+static const struct field on_loss_values[] = { FIELD_VALUE("keep"), FIELD_VALUE("stop"), { 0 } };
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms",                                                                           \
 	  FIELD_INT,                                                                               \
@@ -76,7 +74,7 @@ const struct field box_create_fields[] = {
 	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
 	{ "checkpoint", FIELD_TEXT, 0, 0, ID_MAX, "start with the files of this checkpoint, its template and its packages: id", NULL },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
-	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: keep the box there, or restart it on another node from its last snapshot; restart_empty: also without a snapshot", on_loss_values },
+	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: its programs continue (keep), or stop until the node has a lease again (stop)", on_loss_values },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
 	{ 0 },
 	/* clang-format on */
@@ -361,23 +359,20 @@ int box_spec_packages(struct call *c, const struct box_spec *want)
 	return 0;
 }
 
-/* A box that may be restarted elsewhere must be stopped here when the lease of this node ends. */
+/* A box can be stopped when the lease of this node ends, if there is one. */
 static int spec_on_loss(struct call *c, struct store_box *row, struct err *e)
 {
 	const struct fleet_lease *l = &c->api->fleet.lease;
 	const char *text = call_text(c, "on_loss", "keep");
 
 	if (store_on_loss_parse(text, &row->on_loss) < 0)
-		return err_set(e, ERR_INVALID,
-			       "on_loss: '%.20s' is not keep, restart or restart_empty", text);
+		return err_set(e, ERR_INVALID, "on_loss: '%.20s' is not keep or stop", text);
 	row->epoch = l->epoch;
 	if (row->on_loss == STORE_LOSS_KEEP)
 		return 0;
 	if (!l->is_node)
-		return err_set(
-			e, ERR_INVALID,
-			"on_loss: this daemon is not a node of a cluster (cluster.role), and "
-			"cannot restart boxes elsewhere");
+		return err_set(e, ERR_INVALID,
+			       "on_loss: this daemon is not a node of a cluster (cluster.role)");
 	if (fleet_lease_left_ms(&c->api->fleet) == 0) {
 		err_set(e, ERR_SYS,
 			"on_loss: this node has no lease of a gateway at the moment; try again");

@@ -3,7 +3,9 @@
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
 chmod a+x "$work" "$TMPDIR"
+. "$here/engines.lib"
 . "$here/cluster.lib"
+postgres_start
 start_cluster
 soon nodes_are "$both_up"
 
@@ -83,11 +85,31 @@ a_box_is_found_by_its_name_and_a_name_exists_once() {
 	is "$(of_body .stdout | head -n 1)" named "$(cat body)"
 	json POST /v1/boxes '{"name": "demo"}'
 	is "$status" 409 "$(cat body)"
+	is "$(sql "select node || ' ' || box from atoll.names where name = 'demo'")" "$(node_of "$first") $first"
 	ask DELETE /v1/boxes/demo
 	is "$status" 204
 	ask GET /v1/boxes/demo
 	is "$status" 404
+	# The name can be used again, on any node.
+	create '{"name": "demo"}'
+	changed() { [ "$(sql "select node || ' ' || box from atoll.names where name = 'demo'")" = "$(node_of "$box") $box" ]; }
+	soon changed
+	ask DELETE "/v1/boxes/$box"
+	# A request that a node rejects leaves no claim.
+	json POST /v1/boxes '{"name": "bad-one", "limits": {"mem": -5}}'
+	is "$status" 400 "$(cat body)"
+	released() { [ "$(sql "select count(*) from atoll.names where name = 'bad-one'")" = 0 ]; }
+	soon released
+	# Two requests at the same time: one box.
+	for i in 1 2 3 4; do
+		curl -sS -o /dev/null -w '%{http_code}\n' -H "X-API-Key: $key" -H 'Content-Type: application/json' -d '{"name": "twice"}' "$url/v1/boxes" >>answers &
+	done
+	wait
+	is "$(sort answers | xargs)" '201 409 409 409'
+	ask DELETE /v1/boxes/twice
 }
+sql() { psql -qAt -h "$work/pg" -U atoll postgres -c "$1"; }
+node_of() { case $1 in $of_one*) echo 2 ;; *) echo 40 ;; esac; }
 
 a_session_and_an_idempotency_key_reach_the_same_box() {
 	create '{"session": "s1"}'
@@ -214,7 +236,7 @@ boxes_of_a_node_that_left_are_unreachable_and_return_with_it() {
 	is "$status $(of_body .error.code)" "503 unreachable" "$(cat body)"
 	has "$(cat head)" 'Retry-After: 1'
 	ask GET /v1/boxes
-	is "$(of_body '.incomplete[0]')" two "$(cat body)"
+	is "$(of_body ".items[] | select(.id == \"$box\") | .state + \" \" + .node")" 'unreachable two' "$(cat body)"
 	lost=$box
 	create '{}'
 	is "$node" "$of_one"

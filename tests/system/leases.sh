@@ -124,13 +124,14 @@ a_node_that_does_not_answer_is_unreachable_then_lost_and_returns() {
 
 # The fence in the init of a box: the daemon of its node does not answer, and its programs are stopped.
 a_box_with_on_loss_is_stopped_when_the_lease_of_its_node_ends_and_continues() {
-	leased() { box_on one '{"on_loss": "restart"}' >/dev/null 2>&1; }
+	leased() { box_on one '{"on_loss": "stop"}' >/dev/null 2>&1; }
 	soon leased
-	box_on one '{"on_loss": "restart"}'
-	is "$(of_body .on_loss)" restart "$(cat body)"
-	json POST "/v1/boxes/$box/execs" '{"command": "exec sleep 98761", "background": true}'
+	box_on one '{"on_loss": "stop"}'
+	is "$(of_body .on_loss)" stop "$(cat body)"
+	seconds=9$$ # no other test has it
+	json POST "/v1/boxes/$box/execs" '{"command": "exec sleep '$seconds'", "background": true}'
 	is "$status" 201 "$(cat body)"
-	program_runs() { program=$(pgrep -fx 'sleep 98761'); }
+	program_runs() { program=$(pgrep -fx "sleep $seconds"); }
 	soon program_runs
 	freeze one
 	is_stopped() { [ "$(ps -o stat= -p "$program" | cut -c 1)" = T ]; }
@@ -144,7 +145,7 @@ a_box_with_on_loss_is_stopped_when_the_lease_of_its_node_ends_and_continues() {
 	json POST "/v1/boxes/$box/execs" '{"command": "sleep 3; echo alive"}'
 	is "$(of_body .stdout | head -n 1)" alive "$(cat body)"
 	ask DELETE "/v1/boxes/$box"
-	json POST /v1/boxes '{"on_loss": "explode"}'
+	json POST /v1/boxes '{"on_loss": "restart"}'
 	is "$status" 400 "$(cat body)"
 }
 
@@ -160,6 +161,11 @@ requests_continue_without_the_database_and_nodes_keep_their_state() {
 	json POST /v1/boxes '{}'
 	is "$status" 201 "$(cat body)"
 	is "$(nodes '[.items[] | "\(.number) \(.name) \(.state)"] | join(", ")')" "$are_up"
+	began=$(now_ms)
+	json POST /v1/boxes '{"name": "later"}'
+	is "$status $(of_body .error.code)" '503 unavailable' "$(cat body)"
+	has "$(cat body)" database
+	[ $(($(now_ms) - began)) -lt 2000 ] || fail "it took $(($(now_ms) - began)) ms"
 	postgres_run
 	renewed() { [ "$(metric cluster_lease)" = 1 ]; }
 	soon renewed
