@@ -31,6 +31,9 @@ bench-tiers: build ## what isolation tiers cost, beside a box without them (need
 bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
+bench-checkpoints: build ## checkpoints of files, beside cp -a of the same files (needs root)
+	@bench/checkpoints
+
 cluster-api: build ## the tests of the API, each through a gateway in front of its daemon (needs root; 10 minutes)
 	@ninja -C build cluster_keys >/dev/null && ATOLL_TEST_GATEWAY=1 tests/run -b build -j 1 tests/system/api_*.sh tests/system/e2b_*.sh
 
@@ -148,4 +151,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean
+.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints

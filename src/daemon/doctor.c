@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -298,6 +299,25 @@ static void doctor_walls(const struct doctor_host *p, struct finding *f)
 		snprintf(f->fix, sizeof(f->fix), "%s: %s", gap->name, gap->missing);
 }
 
+static void doctor_checkpoints(const struct doctor_host *p, struct finding *f)
+{
+	auto_fd int fs = fsopen("erofs", FSOPEN_CLOEXEC); /* loads the module, as root */
+	char text[4096];
+	auto_fd int fd = open("/proc/filesystems", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = 0;
+	if (geteuid() != 0 || !p->host.overlay_userns) {
+		doctor_say(f, POOR, "none: checkpoints need root and overlays");
+		doctor_fix(f, "run the daemon as root");
+	} else if (fs < 0 && !strstr(text, "\terofs\n")) {
+		doctor_say(f, POOR, "none: this kernel has no file system EROFS");
+		doctor_fix(f, "sudo modprobe erofs, or a kernel with CONFIG_EROFS_FS");
+	} else {
+		doctor_say(f, GOOD, "of files: EROFS");
+	}
+}
+
 static void doctor_disk(const struct doctor_host *p, struct finding *f)
 {
 	if (p->has_keeper && p->keeper.layers & FEATURE_BIT(FEATURE_DISK)) {
@@ -371,6 +391,7 @@ static const struct doctor_question {
 	  .no = "/bin is not in /usr",
 	  .fix = "sudo apt-get install usrmerge; a box contains only /usr" },
 	{ .name = "disk limit", .ask = doctor_disk },
+	{ .name = "checkpoints", .ask = doctor_checkpoints },
 	{ .name = "descriptors, pids", .ask = doctor_descriptors },
 	{ .name = "runtimes", .ask = doctor_runtimes },
 	{ .name = "images", .ask = doctor_images },

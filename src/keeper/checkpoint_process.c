@@ -2,6 +2,7 @@
 #include "keeper/checkpoint_process.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
+#include "jail/seccomp.h"
 #include "jail/user.h"
 #include "layer/erofs_check.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -78,18 +80,47 @@ static int process_rules(scmp_filter_ctx ctx, const char *names)
 	return rc;
 }
 
-static int process_filter(const char *names, struct err *e)
+/* Compiled once, in the layer store: this takes longer than a small checkpoint. */
+static struct process_filter {
+	const char *calls;
+	struct seccomp code;
+} capture_filter = { .calls = capture_calls }, check_filter = { .calls = check_calls },
+  merge_filter = { .calls = merge_calls };
+
+static int process_compile(struct process_filter *f, struct err *e)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int rc = ctx ? process_rules(ctx, names) : -ENOMEM;
+	auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
+	int rc = ctx && fd >= 0 ? process_rules(ctx, f->calls) : -ENOMEM;
+	off_t size;
 
 	if (rc == 0)
-		rc = seccomp_load(ctx);
+		rc = seccomp_export_bpf(ctx, fd);
 	seccomp_release(ctx);
-	if (rc == 0)
-		return 0;
-	errno = -rc;
-	return err_sys(e, "the system call filter");
+	size = rc == 0 ? lseek(fd, 0, SEEK_END) : 0;
+	if (rc == 0 && size <= 0)
+		rc = -EIO;
+	if (rc < 0) {
+		errno = -rc;
+		return err_sys(e, "the system call filter");
+	}
+	f->code.code = malloc((size_t)size);
+	if (!f->code.code)
+		abort();
+	if (pread(fd, f->code.code, (size_t)size, 0) != size)
+		return err_sys(e, "the system call filter");
+	f->code.len = (unsigned short)((size_t)size / sizeof(struct sock_filter));
+	return 0;
+}
+
+int checkpoint_process_prepare(struct err *e)
+{
+	struct process_filter *const all[] = { &capture_filter, &check_filter, &merge_filter };
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (!all[i]->code.len && process_compile(all[i], e) < 0)
+			return -1;
+	return 0;
 }
 
 /* fds: in the order of the enumeration; -1: none. */
@@ -150,7 +181,7 @@ static int capture_confine(int userns, pid_t parent, struct err *e)
 	if (process_end_with(parent, e) < 0 || process_limit(CAPTURE_S, e) < 0 ||
 	    caps_bound(read_all, e) < 0 || caps_only(read_all, e) < 0 || caps_no_new_privs(e) < 0)
 		return -1;
-	return process_filter(capture_calls, e);
+	return seccomp_apply(&capture_filter.code, e);
 }
 
 static int capture_send(const struct checkpoint_message *m)
@@ -306,7 +337,7 @@ static int check_index(int fd, struct err *e)
 	return got;
 }
 
-static int check_confine(uint32_t uid, const char *calls, pid_t parent, struct err *e)
+static int check_confine(uint32_t uid, const struct process_filter *f, pid_t parent, struct err *e)
 {
 	/* /proc/self/fdinfo: a folder without files for this process that always exists. */
 	if (chroot("/proc/self/fdinfo") < 0 || chdir("/") < 0)
@@ -314,7 +345,7 @@ static int check_confine(uint32_t uid, const char *calls, pid_t parent, struct e
 	if (caps_bound(0, e) < 0 || user_become(uid, e) < 0 || process_end_with(parent, e) < 0 ||
 	    process_limit(CHECK_S, e) < 0 || caps_only(0, e) < 0 || caps_no_new_privs(e) < 0)
 		return -1;
-	return process_filter(calls, e);
+	return seccomp_apply(&f->code, e);
 }
 
 static void check_do(const int *fds, uint32_t uid, uint64_t files_most, pid_t parent,
@@ -323,7 +354,7 @@ static void check_do(const int *fds, uint32_t uid, uint64_t files_most, pid_t pa
 	int layer = fds[1] < 0 ? -1 : PROCESS_LAYER, index = fds[2] < 0 ? -1 : PROCESS_INDEX;
 
 	if (process_only_these(fds, 3, &m->err) == 0 &&
-	    check_confine(uid, check_calls, parent, &m->err) == 0 &&
+	    check_confine(uid, &check_filter, parent, &m->err) == 0 &&
 	    (layer < 0 || check_layer(layer, files_most, &m->err) == 0) &&
 	    (index < 0 || check_index(index, &m->err) == 0))
 		m->err.kind = ERR_NONE;
@@ -408,7 +439,7 @@ static void merge_do(const int *fds, unsigned n, uint32_t uid, uint64_t bytes_mo
 	struct erofs_image from[PROCESS_FDS];
 
 	if (process_only_these(fds, (int)n + 2, &m->err) < 0 ||
-	    check_confine(uid, merge_calls, parent, &m->err) < 0)
+	    check_confine(uid, &merge_filter, parent, &m->err) < 0)
 		return;
 	for (unsigned i = 0; i < n; i++)
 		if (merge_open(PROCESS_SOCK + 2 + (int)i, &from[i], &m->err) < 0)

@@ -22,6 +22,9 @@ struct checkpoint_message { /* both ways, on a SOCK_SEQPACKET; a list comes with
 	struct chain_sum merged;       /* RESULT of a merge */
 };
 
+/* Once, before the process that starts the others is made. */
+must_check int checkpoint_process_prepare(struct err *e);
+
 /* d: descriptors and limits. userns: of the box. Returns the pid of the process; *out_sock is its other end. */
 must_check pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock,
 					  struct err *e);

@@ -2,6 +2,7 @@
 #include "keeper/layer_store.h"
 #include "base/cleanup.h"
 #include "keeper/checkpoint_mount.h"
+#include "keeper/checkpoint_process.h"
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/layer_erofs.h"
@@ -407,8 +408,9 @@ static int take_order_here(int layers, const struct layer_store_request *o, int 
 	else if (o->what == LAYER_STORE_CHECKPOINT_RELEASE)
 		(o->checkpoint.is_deleted ? checkpoint_mount_forget
 					  : checkpoint_mount_release)(o->checkpoint.id);
-	else if (o->what != LAYER_STORE_CHECKPOINT ||
-		 checkpoint_mount_possible(CHECKPOINTS_FD, &a.err) == 0)
+	else if ((o->what != LAYER_STORE_CHECKPOINT ||
+		  checkpoint_mount_possible(CHECKPOINTS_FD, &a.err) == 0) &&
+		 (o->what < LAYER_STORE_CHECKPOINT || checkpoint_process_prepare(&a.err) == 0))
 		return 0;
 	(void)!send_with(answer_to, &a, sizeof(a), &fd, fd >= 0);
 	return 1;
