@@ -549,6 +549,7 @@ void server_cluster_free(struct server_cluster *x)
 {
 	if (!x)
 		return;
+	metrics_remove_source(x->api->metrics, &x->source);
 	gateway_free(x->gateway);
 	if (x->tunnels)
 		http_server_fini(&x->http);

@@ -619,6 +619,10 @@ static void supervisor_reap(struct supervisor *w)
 			if (w->servers[i].pid == pid) {
 				int was_newest = i + 1 == w->nservers;
 
+				if ((w->leaving || !was_newest) && WIFSIGNALED(status) &&
+				    WTERMSIG(status) != SIGKILL)
+					log_error("a server that was stopping ended by a signal",
+						  LOG_I("signal", WTERMSIG(status)));
 				server_ended(w, i);
 				if (was_newest)
 					replace_server(w, status);

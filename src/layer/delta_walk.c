@@ -92,7 +92,7 @@ static int walk_xattr_kept(const char *name)
 	if (strncmp(name, "user.", 5) != 0 || !name[5])
 		return 0;
 	return strncmp(name, OVERLAY, n) != 0 ||
-	       (strncmp(name + n, OVERLAY + 5, n - 5) == 0 && name[n + n - 5]);
+	       (strncmp(name + n, &OVERLAY[5], n - 5) == 0 && name[n + n - 5]);
 }
 
 static int walk_add_xattr(struct delta_run *r, int fd, const char *name, size_t *used)

@@ -159,6 +159,16 @@ void metrics_add_source(struct metrics *m, struct metrics_source *s)
 	m->sources = s;
 }
 
+void metrics_remove_source(struct metrics *m, const struct metrics_source *s)
+{
+	struct metrics_source **at = &m->sources;
+
+	while (*at && *at != s)
+		at = &(*at)->next;
+	if (*at)
+		*at = s->next;
+}
+
 void metrics_collect(struct metrics *m)
 {
 	m->collection++;

@@ -34,6 +34,8 @@ struct metrics_source {
 	void (*read)(struct metrics_source *s, struct metrics *m); /* calls metrics_put() */
 };
 void metrics_add_source(struct metrics *m, struct metrics_source *s);
+/* A source that ends before metrics_free(). One that was not added is ignored. */
+void metrics_remove_source(struct metrics *m, const struct metrics_source *s);
 
 /* Label values are copied; NULL for a label that the figure does not have. A series that no source
  * sets in a collection is not shown. Two values for the same series are added. */

@@ -248,4 +248,12 @@ boxes_of_a_node_that_left_are_unreachable_and_return_with_it() {
 	is "$status" 204 "$(cat body)"
 }
 
+machines_stop_without_a_fault() {
+	for name in gate one; do
+		kill "$(pid_of $name)"
+		soon left "$(pid_of $name)"
+		lacks "$(cat "$work/$name/log")" 'ended by a signal'
+	done
+}
+
 run_tests
