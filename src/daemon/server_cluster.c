@@ -485,8 +485,8 @@ static void cluster_read_figures(struct metrics_source *s, struct metrics *m)
 	if (x->client)
 		cluster_put_node(m, x->client);
 	if (x->client && !x->leases)
-		metrics_put(m, METRIC_CLUSTER_LEASE,
-			    (double)node_leases_left_ms(x->node_leases) / 1000, NULL, NULL);
+		metrics_put(m, METRIC_CLUSTER_LEASE, node_leases_left_ms(x->node_leases) > 0, NULL,
+			    NULL);
 }
 
 /* ---- life ---- */

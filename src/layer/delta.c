@@ -199,7 +199,8 @@ static void delta_complete_links(struct delta_run *r, struct delta_links *l)
 		l->v = delta_grow(l->v, &l->room, l->n + 1, sizeof(*l->v));
 		l->v[l->n++] = (struct delta_link){ r->items[i].f.ino, i, 0 };
 	}
-	qsort(l->v, l->n, sizeof(*l->v), delta_link_order);
+	if (l->n > 1)
+		qsort(l->v, l->n, sizeof(*l->v), delta_link_order);
 	for (uint32_t i = 0; i < r->nitems; i++) {
 		struct delta_item *x = &r->items[i];
 		const struct delta_link *with = x->state == DELTA_SAME && delta_has_links(x)

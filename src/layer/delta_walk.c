@@ -77,7 +77,8 @@ static int walk_read_names(struct delta_run *r, int dir, struct walk_names *l)
 		l->v[i] = l->text + at;
 		at += strlen(l->v[i]) + 1;
 	}
-	qsort(l->v, l->n, sizeof(*l->v), walk_order);
+	if (l->n > 1)
+		qsort(l->v, l->n, sizeof(*l->v), walk_order);
 	return 0;
 }
 
@@ -138,7 +139,8 @@ static int walk_xattrs(struct delta_run *r, int fd, struct delta_item *x)
 				       r->path, MOST);
 		v[count++] = name;
 	}
-	qsort(v, count, sizeof(*v), walk_order);
+	if (count > 1)
+		qsort(v, count, sizeof(*v), walk_order);
 	for (size_t i = 0; i < count; i++)
 		if (walk_add_xattr(r, fd, v[i], &used) < 0)
 			return -1;

@@ -121,7 +121,8 @@ static int check_order(const void *a, const void *b)
 
 static int check_overlaps(struct check *c)
 {
-	qsort(c->extents, c->nextents, sizeof(*c->extents), check_order);
+	if (c->nextents > 1)
+		qsort(c->extents, c->nextents, sizeof(*c->extents), check_order);
 	for (size_t i = 1; i < c->nextents; i++)
 		if (c->extents[i].block < c->extents[i - 1].block + c->extents[i - 1].n)
 			return check_bad(c, "two entries share a block", c->extents[i].block);

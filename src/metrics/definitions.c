@@ -128,11 +128,11 @@ const struct metric_def metric_defs[METRIC_COUNT] = {
 	[METRIC_CLUSTER_LINKS] = { "cluster_links", METRIC_GAUGE, "", "Request connections of tunnels, by use.", { { "use", link_uses, 0 } }, 0 },
 	[METRIC_CLUSTER_WAITING] = { "cluster_waiting", METRIC_GAUGE, "", "Requests that wait for a connection to a node.", { { 0 } }, 0 },
 	[METRIC_CLUSTER_HEARTBEATS] = { "cluster_heartbeats_total", METRIC_COUNTER, "", "Heartbeats of tunnels: received by a gateway, sent by a node, acknowledged.", { { "kind", heartbeat_kinds, 0 } }, 0 },
-	[METRIC_CLUSTER_LEASE] = { "cluster_lease", METRIC_GAUGE, "", "1: this gateway has a lease of the coordinator, and acknowledges heartbeats; 0: it has none. On a node: seconds for which names and restartable boxes are its own.", { { 0 } }, 0 },
+	[METRIC_CLUSTER_LEASE] = { "cluster_lease", METRIC_GAUGE, "", "1: this machine has a lease (a gateway: of the coordinator; a node: of a gateway); 0: it has none.", { { 0 } }, 0 },
 	[METRIC_CLUSTER_LOST] = { "cluster_lost_total", METRIC_COUNTER, "", "Nodes that this gateway has declared lost.", { { 0 } }, 0 },
 	[METRIC_NODES_WANTED] = { "nodes_wanted", METRIC_GAUGE, "", "Nodes that the load needs, as GET /v1/scale says.", { { 0 } }, 0 },
 	[METRIC_NODES_READY] = { "nodes_ready", METRIC_GAUGE, "", "Nodes that are connected to this gateway and take boxes.", { { 0 } }, 0 },
-	[METRIC_NODE_LOAD] = { "node_load", METRIC_GAUGE, "ratio", "Part of the capacity of a node that is in use: the largest of memory, processors and boxes.", { { "node", NULL, 64 } }, 0 },
+	[METRIC_NODE_LOAD] = { "node_load_ratio", METRIC_GAUGE, "ratio", "Part of the capacity of a node that is in use: the largest of memory, processors and boxes.", { { "node", NULL, 64 } }, 0 },
 	[METRIC_NODE_BOXES] = { "node_boxes", METRIC_GAUGE, "", "Boxes of a node.", { { "node", NULL, 64 } }, 0 },
 	[METRIC_NODE_MEMORY_FREE] = { "node_memory_free_bytes", METRIC_GAUGE, "bytes", "Memory of a node that is not in use.", { { "node", NULL, 64 } }, 0 },
 	/* clang-format on */

@@ -108,7 +108,7 @@ scale_reports_nodes_and_figures_per_node() {
 	/usr/bin/python3 "$here/openapi.py" openapi.json answers >wrong || fail "$(cat wrong)"
 	curl -sS -H "X-API-Key: $key" "$url/metrics" >metrics
 	is "$(sed -n 's/^atoll_nodes_ready //p' metrics)" 2
-	for name in node_load node_boxes node_memory_free_bytes; do
+	for name in node_load_ratio node_boxes node_memory_free_bytes; do
 		is "$(grep -c "^atoll_$name{node=\"\(one\|two\)\"} " metrics)" 2 "$name"
 	done
 	has "$(cat metrics)" 'atoll_nodes_wanted '

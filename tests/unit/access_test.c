@@ -285,6 +285,8 @@ TEST(routes_that_need_an_owner_are_these)
 {
 	static const char *const known[] = {
 		"GET /v1/doctor",
+		"POST /v1/nodes/{node}/drain",
+		"POST /v1/nodes/{node}/undrain",
 		"POST /v1/tiers/refresh",
 		"PUT /v1/pipelines/policy",
 		"GET /v1/packages",
