@@ -13,7 +13,10 @@ leave() {
 		kill "$(cat "$at/pid")" 2>/dev/null
 		left() { ! kill -0 "$(cat "$at/pid")"; }
 		soon left
-		[ -z "$keeper_pid" ] || kill "$keeper_pid" 2>/dev/null
+		[ -z "$keeper_pid" ] || { # boxes outlive their keeper
+			ATOLL_RUN=$at/run "$ATOLL" kill --all --local --quiet >/dev/null 2>&1
+			kill "$keeper_pid" 2>/dev/null
+		}
 	done
 	engines_stop
 	keeper=
