@@ -275,7 +275,7 @@ static void on_made(void *ctx, const struct frame *f, size_t len, int *fd, const
 	if (!f) {
 		/* Its engine may have changed: then the facts, on which the choice was based, are old. */
 		if (e->kind == ERR_CONFLICT && b->row.isolation)
-			isolation_connected(fl);
+			isolation_outdated(fl);
 		never_made(b, e);
 		return;
 	}

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AGAIN_MS = 60000 };
+enum { AGAIN_MS = 60000, CHANGED_MS = 2500, CHANGED_TIMES = 2 };
 
 /* ---- facts ---- */
 
@@ -100,7 +100,8 @@ static void isolation_answered(struct fleet *f, int ok)
 
 	isolation_judge(f);
 	f->isolation.refreshed = NULL;
-	timer_set(&f->isolation.again, AGAIN_MS);
+	timer_set(&f->isolation.again, f->isolation.outdated ? CHANGED_MS : AGAIN_MS);
+	f->isolation.outdated -= f->isolation.outdated > 0;
 	if (f->isolation.changed)
 		f->isolation.changed(f);
 	if (done)
@@ -159,6 +160,12 @@ void isolation_connected(struct fleet *f)
 {
 	if (!f->isolation.asking)
 		isolation_request(f, 0);
+}
+
+void isolation_outdated(struct fleet *f)
+{
+	f->isolation.outdated = CHANGED_TIMES;
+	isolation_connected(f);
 }
 
 int isolation_refresh(struct fleet *f, void (*done)(struct fleet *f, int ok), struct err *e)

@@ -34,6 +34,7 @@ struct isolation {
 	struct choose_facts judged; /* of both */
 	struct timer again;
 	struct keeper_call *asking;
+	unsigned outdated; /* requests that follow soon, because an engine has changed */
 	void (*refreshed)(struct fleet *f, int ok); /* of isolation_refresh(); NULL: none waits */
 	/* Set by the daemon; NULL: no tier is proven. Called when facts were received or
 	 * isolation_prove() is called, for each tier that the keeper offers. */
@@ -51,6 +52,9 @@ void isolation_init(struct fleet *f, const struct choose_settings *s);
 void isolation_fini(struct fleet *f);
 /* The keeper has connected: requests the facts. */
 void isolation_connected(struct fleet *f);
+/* The keeper has rejected a box because of old facts. Requests them now and twice more within seconds:
+ * the keeper examines an engine that has just been examined only after 2 s. */
+void isolation_outdated(struct fleet *f);
 /* The keeper examines its host again; done is called when the new facts are judged. ERR_CONFLICT: another
  * request is in progress. */
 must_check int isolation_refresh(struct fleet *f, void (*done)(struct fleet *f, int ok),
