@@ -49,11 +49,9 @@ a_killed_proof_leaves_nothing_behind() {
 a_proof_fails_without_an_isolation_step() {
 	[ -x "${ATOLL_TEST_BIN-}" ] || skip "no build with test hooks"
 	export ATOLL_RUN="$PWD/run"
-	mkfifo ready
-	"$ATOLL_TEST_BIN" keeper --pool 0 --ready-fd 3 3>ready 2>keeper.err &
-	test_keeper=$!
-	trap 'kill "$test_keeper"' EXIT
-	is "$(dd bs=4096 count=1 2>/dev/null <ready)" R
+	trap 'kill "$keeper"' EXIT
+	soon start_keeper "$ATOLL_TEST_BIN" --pool 0
+	is "$said" R
 	status=0
 	"$ATOLL_TEST_BIN" prove container --without "host name" --json >out 2>err || status=$?
 	is "$status" 1 "$(cat err)"
