@@ -43,8 +43,8 @@ another_keeper_finds_a_changed_byte_by_the_hash() {
 	soon engine_hash
 	was=$hash
 	keeper=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -1 | cut -d ' ' -f 2)
+	change_byte '\002' # first: the next keeper examines the engine as soon as it starts
 	kill -9 "$keeper"
-	change_byte '\002'
 	soon another_hash
 }
 
