@@ -32,13 +32,19 @@ bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 	@bench/roots
 
 bench-checkpoints: build ## checkpoints of files, beside cp -a of the same files (needs root)
-	@bench/checkpoints
+	@bench/checkpoints && bench/checkpoints_http
 
 cluster-api: build ## the tests of the API, each through a gateway in front of its daemon (needs root; 10 minutes)
 	@ninja -C build cluster_keys >/dev/null && ATOLL_TEST_GATEWAY=1 tests/run -b build -j 1 tests/system/api_*.sh tests/system/e2b_*.sh
 
 test-checkpoints: build ## 10,000 random changes with checkpoints in between, each compared (needs root)
 	@build/layer_delta_test 10000
+
+bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)
+	@bench/race
+
+chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpoints and rollbacks (needs root; 10 minutes)
+	@KILLS=1000 ATOLL=$(abspath build/atoll) tests/stress/checkpoint_kill.sh
 
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
@@ -72,6 +78,9 @@ check-deploy: ## render the manifests of deploy/kubernetes and validate them wit
 
 chaos-cluster: build ## leases of clusters with PostgreSQL, etcd and random faults (needs root; FAULTS=60; half an hour)
 	@tests/cluster/run.sh
+
+chaos-daemons: build ## gateways, nodes and boxes that restart elsewhere, with random faults (needs root; FAULTS=60; ten minutes)
+	@unshare --net python3 tests/cluster/daemons.py $(CURDIR)/build $${FAULTS:-60} $${SEED:-}
 
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
@@ -151,4 +160,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-cluster soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints
+.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race

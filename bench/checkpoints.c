@@ -1,6 +1,6 @@
 /* checkpoints.c - checkpoints of the files of a box, compared with `cp -a` of the same files in the same run.
  *
- * atoll-bench-checkpoints FOLDER [ROUNDS]
+ * atoll-bench-checkpoints FOLDER [ROUNDS [KIND]]
  *
  * Trees of 10 files and of 10,000 files of 4 KiB, and 1 GiB in 16 files, while a program writes them again. Each round: the
  * first checkpoint, one after 10 changes, one without changes, `cp -a` to FOLDER, a box from the first two. bench/checkpoints
@@ -223,13 +223,15 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: atoll-bench-checkpoints FOLDER [ROUNDS]\n");
+		fprintf(stderr, "usage: atoll-bench-checkpoints FOLDER [ROUNDS [KIND]]\n");
 		return 2;
 	}
 	folder = argv[1];
 	if (keeper_sync_open(&keeper, 0, &e) < 0)
 		goto failed;
 	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (argc > 3 && strcmp(argv[3], kinds[i].name) != 0)
+			continue;
 		if (argc > 2 && atoi(argv[2]) > 0 && (unsigned)atoi(argv[2]) < kinds[i].rounds)
 			kinds[i].rounds = (unsigned)atoi(argv[2]);
 		if (measure(&kinds[i], &e) < 0)

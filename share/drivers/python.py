@@ -73,6 +73,7 @@ class State:
 
     def __init__(self):
         self.pid = -1
+        self.keep = None         # the module __main__ before ours
         self.thread = 0
         self.channel = None
         self.cell = None         # the id of the cell that runs; None between cells
@@ -246,7 +247,8 @@ class Channel:
             st = _os_fstat(self.fd)
         except OSError:
             return None
-        return st.st_dev, st.st_ino
+        # Not the inode: a copy of this process in a forked box has another socket there.
+        return st.st_dev, st.st_mode & 0o170000
 
     def readable(self, timeout_ms):
         poll = _poll()
@@ -261,7 +263,8 @@ class Channel:
     def fill(self):
         self.check()
         try:
-            piece = _os_read(self.fd, 1 << 20)
+            # Memory of a large piece is mapped and unmapped each time: most lines are short.
+            piece = _os_read(self.fd, 1 << 20 if len(self.got) > 1 << 16 else 1 << 16)
         except OSError:
             raise Gone from None
         if not piece:
@@ -1894,8 +1897,7 @@ def forget_channel():
         pass
 
 
-def main(channel_fd):
-    """Serves until the channel closes."""
+def begin(channel_fd):
     global _environ
     _environ = os.environ # a seed may have put another in its place
     S.__init__()
@@ -1903,9 +1905,11 @@ def main(channel_fd):
     S.channel = Channel(channel_fd)
     adopt_streams()
     make_main()
-    load_patches()
-    os.register_at_fork(after_in_child=forget_channel)
     _signal_signal(SIGINT, on_interrupt)
+
+
+def serve():
+    """Until the channel closes."""
     try:
         emit("ready", language="python", version="%d.%d.%d" % sys.version_info[:3])
         while True:
@@ -1913,6 +1917,51 @@ def main(channel_fd):
     except Gone:
         pass
     attempt(flush_all)
+
+
+def main(channel_fd):
+    begin(channel_fd)
+    load_patches()
+    os.register_at_fork(after_in_child=forget_channel)
+    serve()
+
+
+REHEARSED = ("print('', end='')", "x = 1\nx + 1", "[x]", "print(x, 2)", "1 / 0") * 3
+
+
+def rehearse():
+    """For an interpreter that waits in a pool: some cells, all the way. Their memory is mapped and their bytecode
+    specialised afterwards; no name, file, stream or handler of them is left."""
+    import _socket, linecache, traceback  # noqa: E401, F401
+    names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "argv")
+    before = {name: getattr(sys, name) for name in names}
+    path, usual, handler = list(sys.path), dict(vars(builtins)), _signal.getsignal(SIGINT)
+    program = _modules.get("__main__")
+    null = _os_open(os.devnull, os.O_RDWR)
+    kept = [raise_fd(fd, keep=True) for _, fd in STREAMS]
+    ours, theirs = _socket.socketpair()
+    for _, fd in STREAMS:
+        _os_dup2(null, fd)
+    try:
+        theirs.sendall(b"".join(b'{"op":"run","id":"%d","code":%s}\n' % (i, _ascii_string(text).encode())
+                                for i, text in enumerate(REHEARSED)))
+        theirs.shutdown(_socket.SHUT_WR)
+        begin(ours.detach())
+        serve()
+    finally:
+        for fd, old in enumerate(kept):
+            _os_dup2(old, fd)
+        for fd in kept + [null, theirs.detach(), S.channel.fd] + list(S.saved.values()):
+            _os_close(fd)
+    for name, value in before.items():
+        setattr(sys, name, value)
+    sys.path[:], _modules["__main__"] = path, program
+    vars(builtins).update(usual)
+    for name in set(vars(builtins)).difference(usual):
+        delattr(builtins, name)
+    linecache.cache.clear()
+    _signal_signal(SIGINT, handler)
+    S.__init__()
 
 
 def preload():

@@ -2,7 +2,8 @@
 # box by init, it waits for a program.
 #
 #	python3 /opt/atoll/zygote_python.py warm      descriptor 3: a blocking stream socket
-#	python3 /opt/atoll/zygote_python.py cells     with the driver of cells loaded: descriptor 3 becomes its channel
+#	python3 /opt/atoll/zygote_python.py small     with the driver of cells loaded: descriptor 3 becomes its channel
+#	python3 /opt/atoll/zygote_python.py cells     with asyncio, too, which is 7 MB
 #	python3 /opt/atoll/zygote_python.py data      with numpy, pandas and matplotlib, too
 #	python3 /opt/atoll/zygote_python.py check     prints the version: this interpreter can wait
 #
@@ -15,7 +16,7 @@ import os
 import sys
 
 SITE = "/opt/atoll/python"
-DRIVER = "/opt/atoll/python.py"
+DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python.py")
 DATA = ("numpy", "pandas", "matplotlib.pyplot")
 PLAIN = ("LD_", "MALLOC_", "GLIBC_", "TZ=")
 KNOWN = ("PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=", "PYTHON_VERSION=", "PYTHON_PIP_VERSION=", "PYTHON_SHA256=", "PYTHON_SETUPTOOLS_VERSION=",
@@ -100,7 +101,7 @@ def run(path, names):
 
 def load_driver(mode):
     """The module of the driver, for the modes that have it; else None."""
-    if mode not in ("cells", "data"):
+    if mode not in ("small", "cells", "data"):
         return None
     if mode == "data":
         os.environ["MPLBACKEND"] = "agg"
@@ -113,7 +114,9 @@ def load_driver(mode):
     driver.__file__ = DRIVER
     with open(DRIVER, "rb") as file:
         exec(compile(file.read(), DRIVER, "exec"), driver.__dict__)
-    driver.preload()
+    if mode != "small":
+        driver.preload()
+    driver.rehearse()
     return driver
 
 

@@ -4,6 +4,7 @@
  * Does not own: boxes and execs (fleet/), rows (store/), connections (http/). */
 #pragma once
 #include "egress/net_rule.h"
+#include "fleet/exec.h"
 #include "fleet/fleet.h"
 #include "http/http.h"
 #include "http/route.h"
@@ -37,6 +38,7 @@ struct api_conf {
 	uint64_t snapshot_bytes; /* of all snapshots of a team; 0: no limit */
 	uint64_t checkpoint_bytes; /* of all checkpoints of a team; 0: no limit */
 	uint64_t checkpoints_per_box; /* 0: no limit */
+	uint64_t checkpoint_wait_ms; /* how long a program waits for the automatic checkpoint before it */
 	const struct net_rule *rules; /* hosts that boxes may be allowed to reach, set by the
 					 * operator */
 	unsigned nrules;
@@ -127,6 +129,7 @@ struct api {
 	/* A key or team may have changed: sends it to the other gateways. 0: they may learn it late. NULL: there are none. */
 	int (*accounts_changed)(struct api *a);
 	json_t *(*box_row)(struct api *a, const char *id); /* the row of a box for the directory of a cluster; NULL: not a node */
+	const char *const *labels; /* of this node: cluster.labels, NULL-terminated; NULL: it has none */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */
 	struct call *tiers_call; /* v1/tiers.h; NULL: none */
@@ -274,6 +277,7 @@ struct call {
 	int audited;                /* the action of the route is in the audit log */
 	int endless;                /* a stream without an end: closed by its client, or by the
 				    * server when it drains */
+	struct exec_before before;  /* of the program, cell or tool: v1box/automatic.h */
 	struct box_wait *fetching;  /* waits while a box that another server created is adopted */
 	int fetched;
 	void *surface;                 /* state of the surface that serves the call */

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/units.h"
 #include "record/record.h"
+#include "store/copies.h"
 #include "fleet/box.h"
 
 #include <stdio.h>
@@ -97,12 +98,28 @@ int call_ended(const struct api *a, const struct principal *who, const char *box
 	return 1;
 }
 
+/* 1: a gateway has moved the box to this node, where it does not have its files yet. */
+static int box_restarts_here(const struct call *c, const char *box)
+{
+	const struct box *b = fleet_find(&c->api->fleet, box);
+	struct err e;
+
+	return c->req->trusted_peer && id_valid(box) && (!b || b->is_spare) &&
+	       store_copy_of_box(c->api->store, c->who.team, box, &e) > 0;
+}
+
 void call_no_box(struct call *c, const char *box)
 {
 	const char *hint = "list those there are: GET /v1/boxes", *cause;
 	json_t *when, *doc;
 	struct err e;
 
+	if (box_restarts_here(c, box)) {
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "unreachable", "the box restarts on this node", box,
+			   "try again in a second");
+		return;
+	}
 	if (!call_ended(c->api, &c->who, box, &e, &when)) {
 		call_error(c, 404, "not_found", "there is no such box", box,
 			   "list them: GET /v1/boxes");

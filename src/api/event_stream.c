@@ -48,7 +48,7 @@ int event_stream_event(struct event_stream *f, json_t *take_event)
 	return event_stream_event_at(f, 0, take_event);
 }
 
-int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event)
+int event_stream_event_named(struct event_stream *f, const char *id, json_t *take_event)
 {
 	char *text = json_dumps(take_event, JSON_COMPACT | RECORD_DIGITS);
 	auto_buf struct buf line = { 0 };
@@ -56,12 +56,21 @@ int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event
 	json_decref(take_event);
 	if (!text)
 		abort();
-	if (id && f->kind == EVENT_STREAM_SSE)
-		buf_printf(&line, "id: %lld\n", (long long)id);
+	if (*id && f->kind == EVENT_STREAM_SSE)
+		buf_printf(&line, "id: %s\n", id);
 	open_line(f, &line);
 	buf_puts(&line, text);
 	free(text);
 	return close_line(f, &line);
+}
+
+int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event)
+{
+	char text[24] = "";
+
+	if (id)
+		snprintf(text, sizeof(text), "%lld", (long long)id);
+	return event_stream_event_named(f, text, take_event);
 }
 
 /* ---- text ---- */

@@ -22,6 +22,8 @@ void event_stream_begin(struct event_stream *f, struct http_req *r, enum event_s
 int event_stream_event(struct event_stream *f, json_t *take_event);
 /* With an id that an SSE client sends back as Last-Event-ID; 0: without one. */
 int event_stream_event_at(struct event_stream *f, int64_t id, json_t *take_event);
+/* The same with a text as id; "": without one. */
+int event_stream_event_named(struct event_stream *f, const char *id, json_t *take_event);
 /* {"type":"stdout","offset":N,"data":"..."}; data that is not UTF-8, or has a NUL, is sent as
  * "base64". */
 int event_stream_output(struct event_stream *f, const char *type, unsigned stream, uint64_t offset,

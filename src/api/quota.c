@@ -212,6 +212,29 @@ int quota_box(struct call *c)
 	return 1;
 }
 
+uint64_t quota_box_limit(struct api *a, const char *team)
+{
+	const struct plan *p = quota_plan(a, team);
+	struct store_team own = { 0 };
+	struct err e;
+
+	if (store_team_get(a->store, team, &own, &e) < 0)
+		return 0;
+	return plan_quota(own.boxes, p ? p->boxes : 0, 0);
+}
+
+void quota_refuse_box(struct call *c, const char *why)
+{
+	c->api->quota_refusals[QUOTA_BOXES]++;
+	if (!why) {
+		quota_refuse(c, "too many boxes at once", quota_box_limit(c->api, c->who.team), 1);
+		return;
+	}
+	http_set(c->req, "Retry-After", "1");
+	call_error(c, 429, "quota", "it is not known how many boxes the team has", why,
+		   "try again; atoll cluster check examines the database");
+}
+
 /* NULL: another program may run, and is counted. Else the name of the exceeded quota; *out_limit is
  * its limit. */
 static const char *check_run(struct api *a, const struct team_count *t, uint64_t *out_limit)

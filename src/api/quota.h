@@ -27,6 +27,10 @@ int quota_box(struct call *c);
 int quota_run(struct call *c);
 /* For programs that no request waits for; counts one. 0: the quota is exhausted, and e names it. */
 int quota_item(struct api *a, const char *team, struct err *e);
+/* For a gateway, whose boxes are on other machines: the limit that the team or its plan sets. 0: none; quota.boxes holds
+ * on each machine. */
+uint64_t quota_box_limit(struct api *a, const char *team);
+void quota_refuse_box(struct call *c, const char *why); /* why NULL: the limit is reached */
 unsigned quota_boxes_left(struct api *a, const char *team);
 void quota_used(struct api *a, const char *team, uint64_t cpu_us, uint64_t output_bytes);
 /* As quota_run(), for a helper program of the server, which does not count as an execution. */

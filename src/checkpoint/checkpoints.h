@@ -8,6 +8,7 @@
  *
  * A box has at most one capture at a time; further ones wait for it. */
 #pragma once
+#include "checkpoint/policy.h"
 #include "fleet/box.h"
 #include "store/checkpoints.h"
 
@@ -28,21 +29,23 @@ struct checkpoints *checkpoints_new(struct fleet *f, const struct checkpoints_co
 void checkpoints_free(struct checkpoints *c); /* NULL is fine */
 const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *c);
 
-/* Reasons. Automatic ones are removed first. */
+/* Reasons. Those of automatic ones are in policy.h; automatic ones are removed first. */
 #define CHECKPOINT_MANUAL "manual"
 #define CHECKPOINT_SAFETY "safety" /* before a rollback */
 #define CHECKPOINT_FORK "fork"
-#define CHECKPOINT_DIFF "diff"      /* of the present state, for a comparison */
-#define CHECKPOINT_AUTO "auto"      /* before a program, a cell or a tool call */
-enum { CHECKPOINT_AUTO_LAST = 20 }; /* automatic ones of a box that are kept in any case */
+#define CHECKPOINT_PROMOTE "promote"   /* of a fork whose files another box takes over */
+#define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */
+#define CHECKPOINT_DIFF "diff"         /* of the present state, for a comparison */
 #define CHECKPOINT_DAY_NS STORE_CHECKPOINT_DAY_NS
 
 struct checkpoint_want { /* borrowed for the call; texts may be NULL */
 	const char *name, *note, *author;
 	const char *reason; /* never NULL */
 	int pin;
-	int durable; /* done is called when it survives a power failure */
-	int track;   /* the next one needs no walk, where the kernel supports it */
+	int durable;     /* done is called when it survives a power failure */
+	int unless_same; /* if nothing has changed since the last one, done gets that one, and no
+			  * further one is kept */
+	int memory;      /* with the running programs: checkpoint/memory.h */
 };
 
 /* row: ready; NULL with e. The box may have ended meanwhile. */

@@ -3,17 +3,21 @@
 #include "checkpoint/checkpoints.h"
 
 struct checkpoint_merge;
+struct checkpoint_orphans;
 
 struct checkpoints {
 	struct fleet *fleet;
 	struct checkpoints_conf conf;
 	struct checkpoints_figures figures;
-	struct checkpoint_job *jobs; /* oldest first */
+	struct checkpoint_job *jobs;      /* oldest first */
+	struct checkpoint_memory *memory; /* process images: memory.h */
 	struct checkpoint_merge *merges;
+	struct checkpoint_orphans *orphans; /* NULL: not searched yet */
 	struct keeper_call *dropping;
 	char dropped[ID_MAX + 1];
-	struct timer clock; /* retention */
-	int swept;          /* rows of servers that have ended were failed */
+	struct timer clock;    /* retention */
+	struct timer interval; /* policy.c */
+	int swept;             /* rows of servers that have ended were failed */
 };
 
 /* take.c */
@@ -30,6 +34,13 @@ int checkpoint_is_merging(const struct checkpoints *c, const struct store_checkp
 int checkpoint_is_merged_layer(const struct checkpoints *c, const char *id); /* being written */
 void checkpoint_merges_free(struct checkpoints *c);
 
+/* orphans.c */
+void checkpoint_orphans_due(struct checkpoints *c);
+void checkpoint_orphans_free(struct checkpoints *c);
+
+/* policy.c */
+void checkpoint_interval_due(struct timer *t);
+
 /* retention.c */
 void checkpoint_retention_due(struct timer *t);
 void checkpoint_collect(struct checkpoints *c); /* drops files that nothing needs */
@@ -37,4 +48,4 @@ void checkpoint_collect(struct checkpoints *c); /* drops files that nothing need
  * deleted. */
 int checkpoint_prune_for(struct checkpoints *c, const struct store_box *row, uint64_t bytes);
 /* Deletes automatic ones of a box beyond those that are kept. */
-void checkpoint_prune_box(struct checkpoints *c, const char *team, const char *box);
+void checkpoint_prune_box(struct checkpoints *c, const char *box);

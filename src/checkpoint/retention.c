@@ -1,10 +1,11 @@
 /* retention.c - which checkpoints are deleted without a request, and which files are removed.
  *
  *   manual, named, pinned              until they are deleted
- *   automatic                          the last 20, and one per hour for a day
+ *   automatic                          the last 20 (`keep`), and one per hour for a day
  *   before a rollback, fork, diff      24 hours
  *   of a box that has ended            24 hours, unless named or pinned */
 #include "checkpoint/internal.h"
+#include "checkpoint/memory.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -74,6 +75,7 @@ int checkpoint_remove(struct checkpoints *c, const struct store_checkpoint *x, s
 {
 	if (store_checkpoint_hide(c->fleet->store, x->id, e) < 0)
 		return -1;
+	checkpoint_memory_drop(c, x->id);
 	checkpoint_collect(c);
 	return 0;
 }
@@ -87,6 +89,7 @@ static int retention_prune(struct checkpoints *c, const struct store_checkpoint 
 		return 0;
 	}
 	c->figures.pruned++;
+	checkpoint_memory_drop(c, x->id);
 	fleet_emit(c->fleet, x->team, x->box, "checkpoint.pruned",
 		   json_pack("{s:s, s:s}", "checkpoint", x->id, "reason", x->reason));
 	return 1;
@@ -108,17 +111,20 @@ static void retention_expire(struct checkpoints *c)
 
 static int retention_is_auto(const struct store_checkpoint *x)
 {
-	return !strcmp(x->reason, CHECKPOINT_AUTO) && !x->name[0] && !x->pinned;
+	return checkpoint_reason_is_automatic(x->reason) && !x->name[0] && !x->pinned;
 }
 
-void checkpoint_prune_box(struct checkpoints *c, const char *team, const char *box)
+void checkpoint_prune_box(struct checkpoints *c, const char *box)
 {
 	int64_t day_ago = fleet_now_ns() - CHECKPOINT_DAY_NS, hour = INT64_MAX;
 	struct store_checkpoints all = { 0 };
+	const struct box *b = fleet_find(c->fleet, box);
+	struct checkpoint_policy policy = { .keep = CHECKPOINT_AUTO_LAST };
 	unsigned kept = 0;
 	struct err e;
 
-	(void)team;
+	if (b)
+		checkpoint_policy_read(&b->row, &policy);
 	if (store_checkpoint_of_box(c->fleet->store, box, &all, &e) < 0)
 		return;
 	for (unsigned i = all.n; i-- > 0;) { /* newest first */
@@ -126,7 +132,7 @@ void checkpoint_prune_box(struct checkpoints *c, const char *team, const char *b
 
 		if (!retention_is_auto(x))
 			continue;
-		if (kept++ < CHECKPOINT_AUTO_LAST) {
+		if (kept++ < policy.keep) {
 			hour = x->created_ns / HOUR_NS;
 		} else if (x->created_ns >= day_ago && x->created_ns / HOUR_NS < hour) {
 			hour = x->created_ns / HOUR_NS; /* the newest of its hour */
@@ -181,6 +187,8 @@ void checkpoint_retention_due(struct timer *t)
 			c->swept = retention_sweep(c);
 		retention_expire(c);
 		checkpoint_collect(c);
+		if (c->swept)
+			checkpoint_orphans_due(c);
 	}
 	timer_set(t, c->swept ? RETENTION_MS : 1000);
 }

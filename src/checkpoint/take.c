@@ -1,5 +1,6 @@
 /* take.c - takes a checkpoint: see checkpoints.h. */
 #include "checkpoint/internal.h"
+#include "checkpoint/memory.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -14,7 +15,9 @@ struct checkpoint_job {
 	struct store_checkpoint row;
 	struct keeper_call *asking;
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
-	int durable, track;
+	int durable, unless_same, memory;
+	struct wire_checkpoint ask;        /* memory: sent when the programs are stopped */
+	struct wire_checkpointed captured; /* memory: until the image is complete */
 	enum { MERGE_NONE, MERGE_AWAITED, MERGE_ENDED } merge; /* of the chain it continues */
 	checkpoint_done *done;                                 /* NULL: the caller has left */
 	void *ctx;
@@ -160,23 +163,38 @@ static int take_store(struct checkpoint_job *j, struct err *e)
 	return 0;
 }
 
-static void take_captured(void *ctx, const struct frame *f, size_t len, int *fd,
-			  const struct err *e)
+/* Done with the last checkpoint, which has the same files. The new one had only an index, which
+ * nothing needs: its parent stays the head of the box. 0: clients have deleted the last one. */
+static int take_unchanged(struct checkpoint_job *j)
 {
-	struct checkpoint_job *j = ctx;
 	struct checkpoints *c = j->all;
-	const struct wire_checkpointed *x = (const struct wire_checkpointed *)f;
+	struct store_checkpoint same = { 0 };
+	struct err e;
+
+	if (!j->unless_same || j->memory || !j->row.same_as[0] ||
+	    store_checkpoint_get(c->fleet->store, j->row.team, j->row.same_as, &same, &e) < 0)
+		return 0;
+	if (store_checkpoint_fail(c->fleet->store, j->row.id, &e) < 0)
+		log_warn("cannot drop a checkpoint without changes", LOG_S("checkpoint", j->row.id),
+			 LOG_E(&e));
+	if (j->done)
+		j->done(j->ctx, &same, NULL);
+	j->done = NULL;
+	store_checkpoint_fini(&same);
+	take_finish(j, NULL);
+	checkpoint_collect(c);
+	return 1;
+}
+
+static void take_complete(struct checkpoint_job *j, const struct wire_checkpointed *x)
+{
+	struct checkpoints *c = j->all;
 	struct err own;
 
-	(void)len;
-	(void)fd;
-	j->asking = NULL;
-	if (!f) {
-		take_failed(j, e);
-		return;
-	}
 	take_set_chain(j, x);
 	take_set_figures(j, x);
+	if (take_unchanged(j))
+		return;
 	if (take_store(j, &own) < 0) {
 		take_failed(j, &own);
 		return;
@@ -184,8 +202,8 @@ static void take_captured(void *ctx, const struct frame *f, size_t len, int *fd,
 	take_observe(c, x);
 	if (j->row.nchain >= CHECKPOINT_MERGE_AT)
 		checkpoint_merge_chain(c, &j->row);
-	if (!strcmp(j->row.reason, CHECKPOINT_AUTO))
-		checkpoint_prune_box(c, j->row.team, j->row.box);
+	if (checkpoint_reason_is_automatic(j->row.reason))
+		checkpoint_prune_box(c, j->row.box);
 	if (!j->durable && j->done) { /* the caller does not wait for the disk */
 		j->row.state = STORE_CHECKPOINT_READY;
 		j->done(j->ctx, &j->row, NULL);
@@ -193,6 +211,74 @@ static void take_captured(void *ctx, const struct frame *f, size_t len, int *fd,
 	}
 	take_sync(j);
 	take_next(c, j->row.box);
+}
+
+static struct keeper_call *take_ask_image(struct checkpoint_job *j, uint8_t type, const char *box,
+					  keeper_done *done)
+{
+	struct wire_image ask = { .head = { .version = WIRE_VERSION, .type = type } };
+
+	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
+	snprintf(ask.box, sizeof(ask.box), "%s", box);
+	return keeper_client_request(&j->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE, done,
+				     j);
+}
+
+/* The programs have continued; their image is complete. */
+static void take_image_ready(void *ctx, const struct frame *f, size_t len, int *fd,
+			     const struct err *e)
+{
+	struct checkpoint_job *j = ctx;
+	const struct wire_image_about *a = (const struct wire_image_about *)f;
+	const struct box *b = fleet_find(j->all->fleet, j->row.box);
+	struct err own;
+
+	(void)fd;
+	j->asking = NULL;
+	if (f && !b)
+		e = (err_set(&own, ERR_NOT_FOUND, "box %s has ended", j->row.box), &own);
+	else if (f && checkpoint_memory_add(j->all, j->row.id, b, a, len, &own) < 0)
+		e = &own;
+	if (e) {
+		take_failed(j, e);
+		return;
+	}
+	j->captured.frozen_us = a->frozen_us;
+	j->captured.took_us = a->took_us;
+	take_complete(j, &j->captured);
+}
+
+static void take_captured(void *ctx, const struct frame *f, size_t len, int *fd,
+			  const struct err *e)
+{
+	struct checkpoint_job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	j->asking = NULL;
+	if (!f) {
+		take_failed(j, e);
+	} else if (j->memory) {
+		j->captured = *(const struct wire_checkpointed *)f;
+		j->asking = take_ask_image(j, WIRE_IMAGE_WAIT, "", take_image_ready);
+	} else {
+		take_complete(j, (const struct wire_checkpointed *)f);
+	}
+}
+
+static void take_image_stopped(void *ctx, const struct frame *f, size_t len, int *fd,
+			       const struct err *e)
+{
+	struct checkpoint_job *j = ctx;
+
+	(void)len;
+	(void)fd;
+	j->asking = NULL;
+	if (f)
+		j->asking =
+			keeper_client_checkpoint(&j->all->fleet->keeper, &j->ask, take_captured, j);
+	else
+		take_failed(j, e);
 }
 
 /* ---- start ---- */
@@ -320,12 +406,13 @@ static int take_try(struct checkpoint_job *j, struct err *e)
 	j->row.spec = take_spec(b);
 	if (store_checkpoint_insert(f->store, &j->row, e) < 0)
 		return -1;
-	ask.head.flags = j->track ? WIRE_CHECKPOINT_TRACK : 0;
 	snprintf(ask.box, sizeof(ask.box), "%s", box_keeper_id(b));
 	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
 	snprintf(ask.base, sizeof(ask.base), "%s", base);
 	j->state = JOB_CAPTURES;
-	j->asking = keeper_client_checkpoint(&f->keeper, &ask, take_captured, j);
+	j->ask = ask;
+	j->asking = j->memory ? take_ask_image(j, WIRE_IMAGE_TAKE, ask.box, take_image_stopped)
+			      : keeper_client_checkpoint(&f->keeper, &ask, take_captured, j);
 	return 0;
 }
 
@@ -351,6 +438,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	struct store_checkpoint *x = &j->row;
 	int brief = !strcmp(want->reason, CHECKPOINT_SAFETY) ||
 		    !strcmp(want->reason, CHECKPOINT_FORK) ||
+		    !strcmp(want->reason, CHECKPOINT_PROMOTE) ||
 		    !strcmp(want->reason, CHECKPOINT_DIFF);
 
 	memcpy(x->team, b->row.team, sizeof(x->team));
@@ -364,7 +452,8 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	x->pinned = want->pin;
 	x->expires_ns = brief && !x->name[0] ? x->created_ns + CHECKPOINT_DAY_NS : 0;
 	j->durable = want->durable;
-	j->track = want->track;
+	j->unless_same = want->unless_same;
+	j->memory = want->memory;
 }
 
 int checkpoint_take(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,
@@ -441,6 +530,8 @@ struct checkpoints *checkpoints_new(struct fleet *f, const struct checkpoints_co
 	c->conf = *conf;
 	timer_init(&c->clock, f->loop, checkpoint_retention_due);
 	timer_set(&c->clock, 1000);
+	timer_init(&c->interval, f->loop, checkpoint_interval_due);
+	timer_set(&c->interval, 1000);
 	return c;
 }
 
@@ -449,8 +540,11 @@ void checkpoints_free(struct checkpoints *c)
 	if (!c)
 		return;
 	timer_fini(&c->clock);
+	timer_fini(&c->interval);
 	keeper_client_cancel(&c->fleet->keeper, c->dropping);
 	checkpoint_merges_free(c);
+	checkpoint_orphans_free(c);
+	checkpoint_memory_free(c);
 	while (c->jobs) {
 		struct checkpoint_job *j = c->jobs;
 

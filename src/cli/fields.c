@@ -57,6 +57,24 @@ int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, u
 	return 0;
 }
 
+int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
+{
+	static const char *const words[] = { "exec", "cell", "tool", "off" };
+	const char *when = args_text(a, flag, NULL);
+	char shown[SHOWN];
+
+	if (!when)
+		return 0;
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcmp(when, words[i]) != 0)
+			continue;
+		json_object_set_new(doc, "checkpoints", json_pack("{s:s}", "auto", when));
+		return 0;
+	}
+	return api_client_usage(r, "--checkpoints: '%s' is not exec, cell, tool or off",
+				cli_error_shown(when, shown));
+}
+
 int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
 		unsigned on_timeout)
 {

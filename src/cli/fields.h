@@ -21,6 +21,11 @@
 		"keep", 0, FLAG_TEXT, "TIME",                                                      \
 			"how long to keep the files after a timeout, or forever"                   \
 	}
+#define FIELD_FLAG_CHECKPOINTS                                                                     \
+	{                                                                                          \
+		"checkpoints", 0, FLAG_TEXT, "WHEN",                                               \
+			"checkpoints before each step: exec (all), cell, tool or off (off)"        \
+	}
 #define FIELD_FLAG_META                                                                            \
 	{                                                                                          \
 		"meta", 0, FLAG_WORDS, "KEY=VALUE", "metadata to search for; may be repeated"      \
@@ -46,8 +51,10 @@ must_check int fields_pairs(struct api_client *r, json_t *doc, const struct args
 must_check int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a,
 				 unsigned flag);
 /* retention_ms; and on_timeout, unless that flag was given. */
-must_check int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
-			   unsigned on_timeout);
+must_check int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a,
+				  unsigned flag);
+int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,
+		unsigned on_timeout);
 /* NAME:PATH[:ro] as often as given. */
 must_check int fields_volumes(struct api_client *r, json_t *doc, const struct args *a,
 			      unsigned flag);

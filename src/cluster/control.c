@@ -80,7 +80,9 @@ static const struct control_field control_fields[] = {
 	CONTROL_FIELD(boxes_most, 0, 1000000),
 	CONTROL_FIELD(pool, 0, 1000000),
 	CONTROL_FIELD(refusals, 0, CONTROL_WHOLE_MAX),
+	CONTROL_FIELD(copies, 0, UINT32_MAX), /* older nodes do not send it */
 };
+enum { CONTROL_FIELDS_NEEDED = ARRAY_LEN(control_fields) - 1 };
 
 static int control_whole(const json_t *from, const char *name, int64_t least, int64_t most,
 			 int64_t *out, struct err *e)
@@ -176,6 +178,8 @@ static int control_read_heartbeat(const json_t *v, struct control_message *m, st
 		const struct control_field *f = &control_fields[i];
 		int64_t n = 0;
 
+		if (i >= CONTROL_FIELDS_NEEDED && !json_object_get(v, f->name))
+			continue;
 		if (control_whole(v, f->name, f->least, f->most, &n, e) < 0)
 			return -1;
 		if (f->size == sizeof(uint64_t))

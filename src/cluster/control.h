@@ -34,8 +34,10 @@ struct control_figures {
 	uint32_t cpus;
 	uint64_t memory_total, memory_free; /* bytes */
 	uint32_t boxes, boxes_most;
-	uint32_t pool;       /* boxes that wait in the pool */
-	uint64_t refusals;   /* creations refused because the node was full, since its start */
+	uint32_t pool;     /* boxes that wait in the pool */
+	uint64_t refusals; /* creations refused because the node was full, since its start */
+	uint32_t
+		copies; /* changes with the copies of snapshots that the node has and wants; 0: none */
 	int draining;        /* creates no further boxes */
 	char arch[16];       /* "x86_64" */
 	uint64_t *templates; /* control_hash() of templates and layers that the node has, sorted */

@@ -1,4 +1,4 @@
-/* checkpoint.c - `atoll checkpoint`, `checkpoints`, `rollback` and `fork`: the files of a box at one moment, and
+/* checkpoint.c - `atoll checkpoint`, `checkpoints`, `rollback`, `fork` and `promote`: the files of a box at one moment, and
  * boxes that go back to them or start with them. */
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -12,11 +12,13 @@
 
 /* ---- checkpoint ---- */
 
-enum { TAKE_NOTE, TAKE_PIN, TAKE_DURABLE, TAKE_NFLAGS };
+enum { TAKE_NOTE, TAKE_PIN, TAKE_MEMORY, TAKE_DURABLE, TAKE_NFLAGS };
 
 static const struct flag take_flags[TAKE_NFLAGS] = {
 	[TAKE_NOTE] = { "note", 0, FLAG_TEXT, "TEXT", "a text for people" },
 	[TAKE_PIN] = { "pin", 0, FLAG_SWITCH, NULL, "keep it until it is deleted" },
+	[TAKE_MEMORY] = { "memory", 0, FLAG_SWITCH, NULL,
+			  "also the running programs, until the daemon is restarted" },
 	[TAKE_DURABLE] = { "durable", 0, FLAG_SWITCH, NULL,
 			   "return when it survives a power failure" },
 };
@@ -32,6 +34,8 @@ static int checkpoint_take(struct api_client *r, const struct args *a)
 		json_object_set_new(doc, "note", json_string(args_text(a, TAKE_NOTE, "")));
 	if (args_has(a, TAKE_PIN))
 		json_object_set_new(doc, "pin", json_true());
+	if (args_has(a, TAKE_MEMORY))
+		json_object_set_new(doc, "memory", json_true());
 	if (args_has(a, TAKE_DURABLE))
 		json_object_set_new(doc, "wait", json_string("durable"));
 	doc = api_client_json(r, "POST", path, doc);
@@ -245,12 +249,14 @@ const struct command command_rollback = {
 
 /* ---- fork ---- */
 
-enum { FORK_COUNT, FORK_FROM, FORK_NFLAGS };
+enum { FORK_COUNT, FORK_FROM, FORK_MEMORY, FORK_NFLAGS };
 
 static const struct flag fork_flags[FORK_NFLAGS] = {
 	[FORK_COUNT] = { "count", 'n', FLAG_COUNT, "N", "number of boxes" },
 	[FORK_FROM] = { "from", 0, FLAG_TEXT, "CHECKPOINT",
 			"with the files of this checkpoint, not of now" },
+	[FORK_MEMORY] = { "memory", 0, FLAG_SWITCH, NULL,
+			  "the running programs continue in each box" },
 };
 
 static int fork_print(const json_t *doc)
@@ -291,6 +297,8 @@ static int fork_do(struct api_client *r, const struct args *a)
 	json_object_set_new(doc, "names", names);
 	if (args_has(a, FORK_FROM))
 		json_object_set_new(doc, "from", json_string(args_text(a, FORK_FROM, "")));
+	if (args_has(a, FORK_MEMORY))
+		json_object_set_new(doc, "memory", json_true());
 	doc = api_client_json(r, "POST", path, doc);
 	if (!doc) {
 		api_client_explain_box(r, a->words[0]);
@@ -311,6 +319,7 @@ static int run_fork(const struct cli *cli, const struct args *a)
 static const struct example fork_examples[] = {
 	{ "atoll fork demo", "create a box with the files of demo" },
 	{ "atoll fork demo left right", "create two, with these names" },
+	{ "atoll fork demo -n 8 --memory", "create eight, in which the programs of demo continue" },
 	{ 0 },
 };
 
@@ -319,10 +328,55 @@ const struct command command_fork = {
 	.group = "Boxes",
 	.usage = "BOX [NAME...]",
 	.summary = "create boxes with the files of a box",
-	.notes = "Files are shared until they are changed. Programs are not copied.",
+	.notes = "Files are shared until they are changed. Programs are copied only with --memory.",
 	.flags = fork_flags,
 	.nflags = FORK_NFLAGS,
 	.max_words = 101,
 	.examples = fork_examples,
 	.run = run_fork,
+};
+
+/* ---- promote ---- */
+
+static int promote_do(struct api_client *r, const struct args *a)
+{
+	auto_free char *path = NULL;
+	json_t *doc;
+
+	if (a->nwords != 2)
+		return api_client_usage(r, "promote: missing box or fork");
+	path = api_client_path("/v1/boxes/%s/promote", a->words[0]);
+	doc = api_client_json(r, "POST", path, json_pack("{s:s}", "from", a->words[1]));
+	if (!doc) {
+		api_client_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	if (r->cli->json)
+		api_client_print(doc);
+	else
+		printf("undo: atoll rollback %s %s\n", a->words[0], api_client_text(doc, "safety"));
+	json_decref(doc);
+	return 0;
+}
+
+static int run_promote(const struct cli *cli, const struct args *a)
+{
+	return api_client_command(cli, a, promote_do);
+}
+
+static const struct example promote_examples[] = {
+	{ "atoll promote demo left", "replace the files of demo by those of its fork left" },
+	{ 0 },
+};
+
+const struct command command_promote = {
+	.name = "promote",
+	.group = "Boxes",
+	.usage = "BOX FORK",
+	.summary = "replace the files of a box by those of its fork",
+	.notes =
+		"Programs of the box end; the fork continues. A checkpoint of the present files is taken first.",
+	.max_words = 2,
+	.examples = promote_examples,
+	.run = run_promote,
 };

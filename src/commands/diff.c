@@ -1,4 +1,4 @@
-/* diff.c - `atoll diff`: lists files of a box that have changed since its start. */
+/* diff.c - `atoll diff`: lists files of a box that have changed since its start, or since a checkpoint. */
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/api_client.h"
@@ -34,10 +34,65 @@ static void diff_print(const struct cli *cli, const json_t *items)
 	table_print(&t, 0);
 }
 
+static void diff_print_change(const struct cli *cli, const json_t *v)
+{
+	static const struct {
+		const char *change, *letter;
+	} letters[] = { { "added", "A" }, { "deleted", "D" }, { "changed", "M" },
+			{ "mode", "m" },  { "type", "T" },    { "renamed", "R" } };
+	const char *change = api_client_text(v, "change"), *letter = "?";
+	const char *was = api_client_text(v, "was");
+
+	for (unsigned i = 0; i < ARRAY_LEN(letters); i++)
+		if (!strcmp(letters[i].change, change))
+			letter = letters[i].letter;
+	if (cli->quiet)
+		puts(api_client_text(v, "path"));
+	else
+		printf("%s %s%s%s\n", letter, was, *was ? " -> " : "", api_client_text(v, "path"));
+}
+
+/* BOX A [B]: names are those of the box. */
+static int diff_checkpoints(struct api_client *r, const struct args *a)
+{
+	auto_free char *path = api_client_path("/v1/boxes/%s/checkpoints?limit=1000", a->words[0]);
+	json_t *all = api_client_json(r, "GET", path, NULL), *doc, *one;
+	const char *ids[2] = { a->words[1], a->nwords > 2 ? a->words[2] : "now" };
+	long long more;
+	size_t i;
+
+	if (!all) {
+		api_client_explain_box(r, a->words[0]);
+		return r->status;
+	}
+	for (unsigned k = 0; k < ARRAY_LEN(ids); k++)
+		json_array_foreach(json_object_get(all, "items"), i,
+				   one) if (!strcmp(api_client_text(one, "name"), ids[k])) ids[k] =
+			api_client_text(one, "id");
+	free(path);
+	path = api_client_path("/v1/checkpoints/%s/diff?limit=10000&to=%s", ids[0], ids[1]);
+	doc = api_client_json(r, "GET", path, NULL);
+	json_decref(all);
+	if (!doc)
+		return r->status;
+	if (r->cli->json)
+		api_client_print(doc);
+	else
+		json_array_foreach(json_object_get(doc, "items"), i, one)
+			diff_print_change(r->cli, one);
+	more = (long long)api_client_int(doc, "left_out", 0);
+	if (more && !r->cli->json)
+		fprintf(stderr, "atoll: there are %lld more\n", more);
+	json_decref(doc);
+	return 0;
+}
+
 static int diff_diff(struct api_client *r, const struct args *a)
 {
 	json_t *doc;
 
+	if (a->nwords > 1)
+		return diff_checkpoints(r, a);
 	if (!a->nwords) {
 		api_client_usage(r, "diff: missing box");
 		cli_error_hint(&r->error, "list", "atoll ls");
@@ -65,15 +120,18 @@ static int run_diff(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll diff demo", "M: created or modified, D: deleted" },
+	{ "atoll diff demo good",
+	  "what has changed since the checkpoint good: A, D, M, R: renamed, T: type, m: mode" },
+	{ "atoll diff demo good better", "what differs between two checkpoints" },
 	{ 0 },
 };
 
 const struct command command_diff = {
 	.name = "diff",
 	.group = "Files",
-	.usage = "BOX",
-	.summary = "list the files that changed since the box was created",
-	.max_words = 1,
+	.usage = "BOX [CHECKPOINT [CHECKPOINT]]",
+	.summary = "list the files that changed since the box was created, or since a checkpoint",
+	.max_words = 3,
 	.examples = examples,
 	.run = run_diff,
 };

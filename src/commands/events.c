@@ -21,9 +21,18 @@ static const struct flag flags[EVENTS_NFLAGS] = {
 struct events_watch {
 	const struct cli *cli;
 	int64_t last;
+	char next[96]; /* position of a gateway, which comes before `last`; "": none */
 	uint64_t received_ns;
 	int unread;
 };
+
+static void events_keep_next(struct events_watch *w, const json_t *doc)
+{
+	const char *next = json_string_value(json_object_get(doc, "next"));
+
+	if (next && strlen(next) < sizeof(w->next))
+		snprintf(w->next, sizeof(w->next), "%s", next);
+}
 
 static int events_print(void *ctx, json_t *ev)
 {
@@ -36,6 +45,7 @@ static int events_print(void *ctx, json_t *ev)
 	if (!json_object_get(ev, "seq"))
 		return 0; /* a sign of life */
 	w->last = api_client_int(ev, "seq", w->last);
+	events_keep_next(w, ev);
 	if (w->cli->json) {
 		api_client_print(ev);
 		return w->unread = fflush(stdout) != 0;
@@ -58,7 +68,9 @@ static void path_of(struct buf *path, const struct args *a, const struct events_
 	buf_printf(path, "/v1/events?limit=100");
 	if (follow)
 		buf_puts(path, "&follow=true");
-	if (w->last >= 0)
+	if (w->next[0])
+		buf_printf(path, "&after=%s", w->next);
+	else if (w->last >= 0)
 		buf_printf(path, "&after=%lld", (long long)w->last);
 	if (args_has(a, EVENTS_BOX)) {
 		buf_puts(path, "&box=");
@@ -86,6 +98,7 @@ static int events_do_list(struct api_client *r, const struct args *a, struct eve
 			    : json_array_size(json_object_get(doc, "items"));
 		json_array_foreach(json_object_get(doc, "items"), i, v) if (events_print(w, v)) n =
 			0;
+		events_keep_next(w, doc);
 		json_decref(doc);
 	}
 	return 0;

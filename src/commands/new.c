@@ -27,6 +27,7 @@ enum {
 	NEW_ON_TIMEOUT,
 	NEW_KEEP,
 	NEW_ON_LOSS,
+	NEW_CHECKPOINTS,
 	NEW_VOLUME,
 	NEW_SECRET,
 	NEW_LINK,
@@ -55,8 +56,9 @@ static const struct flag flags[NEW_NFLAGS] = {
 	[NEW_IDLE] = FIELD_FLAG_IDLE,
 	[NEW_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[NEW_KEEP] = FIELD_FLAG_KEEP,
-	[NEW_ON_LOSS] = { "on-loss", 0, FLAG_TEXT, "keep|stop",
+	[NEW_ON_LOSS] = { "on-loss", 0, FLAG_TEXT, "keep|stop|restart",
 			  "in a cluster, when the node of the box is lost (keep)" },
+	[NEW_CHECKPOINTS] = FIELD_FLAG_CHECKPOINTS,
 	[NEW_VOLUME] = FIELD_FLAG_VOLUME,
 	[NEW_SECRET] = FIELD_FLAG_SECRET,
 	[NEW_LINK] = { "link", 0, FLAG_WORDS, "NAME=BOX",
@@ -102,7 +104,8 @@ static json_t *limits_of(const struct args *a)
 
 static int new_describe(struct api_client *r, json_t *doc, const struct args *a)
 {
-	if (fields_on_timeout(r, doc, a, NEW_ON_TIMEOUT))
+	if (fields_on_timeout(r, doc, a, NEW_ON_TIMEOUT) ||
+	    fields_checkpoints(r, doc, a, NEW_CHECKPOINTS))
 		return r->status;
 	if (a->nwords)
 		json_object_set_new(doc, "name", json_string(a->words[0]));

@@ -14,6 +14,7 @@ enum {
 	SET_IDLE,
 	SET_ON_TIMEOUT,
 	SET_KEEP,
+	SET_CHECKPOINTS,
 	SET_META,
 	SET_NFLAGS,
 };
@@ -26,6 +27,7 @@ static const struct flag flags[SET_NFLAGS] = {
 	[SET_IDLE] = FIELD_FLAG_IDLE,
 	[SET_ON_TIMEOUT] = FIELD_FLAG_ON_TIMEOUT,
 	[SET_KEEP] = FIELD_FLAG_KEEP,
+	[SET_CHECKPOINTS] = FIELD_FLAG_CHECKPOINTS,
 	[SET_META] = { "meta", 0, FLAG_WORDS, "KEY=VALUE",
 		       "replace all metadata; may be repeated" },
 };
@@ -43,6 +45,7 @@ static int set_describe(struct api_client *r, json_t *doc, const struct args *a)
 	fields_number(doc, a, SET_LIFETIME, "lifetime_ms");
 	fields_number(doc, a, SET_IDLE, "idle_ms");
 	if (fields_on_timeout(r, doc, a, SET_ON_TIMEOUT) ||
+	    fields_checkpoints(r, doc, a, SET_CHECKPOINTS) ||
 	    fields_pairs(r, doc, a, SET_META, "metadata"))
 		return r->status;
 	return fields_keep(r, doc, a, SET_KEEP, SET_ON_TIMEOUT);

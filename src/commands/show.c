@@ -76,7 +76,8 @@ static void print_box(const json_t *box)
 	if (json_is_string(json_object_get(box, "kept_until")))
 		show_row("kept for", api_client_until(text, box, "kept_until"));
 	show_row("on timeout", api_client_text(box, "on_timeout"));
-	if (!strcmp(api_client_text(box, "on_loss"), "stop"))
+	if (*api_client_text(box, "on_loss") &&
+	    strcmp(api_client_text(box, "on_loss"), "keep") != 0)
 		show_row("on loss", api_client_text(box, "on_loss"));
 	limit_rows(json_object_get(box, "limits"));
 	pair_rows("metadata", json_object_get(box, "metadata"));

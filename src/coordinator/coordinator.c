@@ -11,7 +11,8 @@ static const char *const coordinator_op_names[COORDINATOR_OPS] = {
 	[COORDINATOR_CHANGE_NAME] = "change_name", [COORDINATOR_RELEASE_NAME] = "release_name",
 	[COORDINATOR_FIND_NAME] = "find_name",     [COORDINATOR_MOVE_BOX] = "move_box",
 	[COORDINATOR_SETTLE_BOX] = "settle_box",   [COORDINATOR_ASSIGN_NUMBER] = "assign_number",
-	[COORDINATOR_REMOVE_NODE] = "remove_node",
+	[COORDINATOR_REMOVE_NODE] = "remove_node", [COORDINATOR_FIND_BOX] = "find_box",
+	[COORDINATOR_ADD_MACHINE] = "add_machine",
 };
 
 const char *coordinator_op_name(enum coordinator_op op)
@@ -53,6 +54,8 @@ static const unsigned coordinator_needs[COORDINATOR_OPS] = {
 	[COORDINATOR_SETTLE_BOX] = NEEDS_NODE | NEEDS_BOX,
 	[COORDINATOR_ASSIGN_NUMBER] = NEEDS_MACHINE,
 	[COORDINATOR_REMOVE_NODE] = NEEDS_NODE,
+	[COORDINATOR_FIND_BOX] = NEEDS_BOX,
+	[COORDINATOR_ADD_MACHINE] = NEEDS_NODE,
 };
 
 enum { COORDINATOR_NUMBERS = 32768, COORDINATOR_DEAD = 64 };

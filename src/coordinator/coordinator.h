@@ -45,11 +45,16 @@ enum coordinator_op {
 	/* A box of a lost node restarts elsewhere, with its name if key.name is not NULL: box, from, from_epoch
 	 * (that of the loss), node, epoch -> done 1; 0: from has returned, or another gateway was first. */
 	COORDINATOR_MOVE_BOX,
+	/* box -> done 1: it was moved to the node `number`, when that had this epoch. */
+	COORDINATOR_FIND_BOX,
 	/* The node has destroyed its copy of a box that runs elsewhere: node, box. */
 	COORDINATOR_SETTLE_BOX,
 	/* A machine joins: role ("node", "gateway"), name, fingerprint of its key -> number. The same name and
 	 * fingerprint get the same number. ERR_CONFLICT: the name belongs to another key. */
 	COORDINATOR_ASSIGN_NUMBER,
+	/* The machine exists in another engine, which has assigned its number: role, node (the number, also of a gateway),
+	 * name, epoch -> done 1. One that exists already is not changed. */
+	COORDINATOR_ADD_MACHINE,
 	/* node -> done; its names are free, its tunnels are refused. */
 	COORDINATOR_REMOVE_NODE,
 	COORDINATOR_OPS
@@ -124,6 +129,14 @@ must_check int coordinator_postgres_new(struct coordinator **out, struct loop *l
 struct etcd_conf; /* coordinator/etcd.h */
 must_check int coordinator_etcd_new(struct coordinator **out, struct loop *l,
 				    const struct etcd_conf *conf, struct err *e);
+
+/* etcd decides; numbers and members are in PostgreSQL, and so are the states of nodes for lists. */
+must_check int coordinator_mixed_new(struct coordinator **out, struct loop *l, struct postgres *db,
+				     const struct etcd_conf *conf, struct err *e);
+
+/* With the addresses of etcd as above, without ("") PostgreSQL alone. */
+must_check int coordinator_engine_new(struct coordinator **out, struct loop *l, struct postgres *db,
+				      const char *etcd, struct err *e);
 
 struct cluster_client; /* coordinator/cluster_client.h: the engine of the cluster process; borrowed */
 must_check int coordinator_process_new(struct coordinator **out, struct cluster_client *client,

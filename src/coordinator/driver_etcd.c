@@ -263,6 +263,15 @@ static void etcd_choose_keys(struct etcd_ask *x)
 		if (q->key.name)
 			etcd_key_of_name(etcd_want(x), "names", &q->key);
 		break;
+	case COORDINATOR_FIND_BOX:
+		etcd_key_of_text(etcd_want(x), "moved", q->box);
+		break;
+	case COORDINATOR_ADD_MACHINE:
+		if (q->role && !strcmp(q->role, "node"))
+			ETCD_NODE(etcd_want(x), q->node);
+		else
+			ETCD_GATEWAY(etcd_want(x), q->node);
+		break;
 	case COORDINATOR_ASSIGN_NUMBER:
 		snprintf(folder, sizeof(folder), "machines/%s", q->role);
 		etcd_key_of_text(etcd_want(x), folder, q->name);
@@ -441,18 +450,35 @@ static enum etcd_next etcd_name_op(struct etcd_ask *x, struct etcd_txn *t)
 	return ETCD_GIVE;
 }
 
+/* The name of a box that was moved. 0: it is the node's already, or another box has it. */
+static int etcd_move_name(struct etcd_ask *x, struct etcd_txn *t)
+{
+	const struct coordinator_request *q = &x->answer.q;
+	struct etcd_name name = etcd_parse_name(q->key.name ? etcd_found(x, 3) : NULL);
+	char key[ETCD_KEY];
+
+	if (!name.exists || strcmp(name.box, q->box) != 0 ||
+	    (name.node == q->node && name.epoch == q->epoch))
+		return 0;
+	etcd_put_name(t, &q->key, q->node, q->epoch, q->box);
+	if (name.node != q->node) {
+		etcd_key_of_owned(key, name.node, &q->key);
+		etcd_delete(t, key);
+	}
+	return 1;
+}
+
 static enum etcd_next etcd_move_box(struct etcd_ask *x, struct etcd_txn *t)
 {
 	const struct coordinator_request *q = &x->answer.q;
 	struct etcd_node from = etcd_parse_node(etcd_found(x, 0)),
 			 node = etcd_parse_node(etcd_found(x, 1));
 	struct etcd_name moved = etcd_parse_name(etcd_found(x, 2));
-	struct etcd_name name = etcd_parse_name(q->key.name ? etcd_found(x, 3) : NULL);
 	char key[ETCD_KEY], value[48];
 
 	if (moved.exists && moved.node == q->node && moved.epoch == q->epoch) {
-		x->answer.answer.done = 1; /* before: the answer was lost */
-		return ETCD_GIVE;
+		x->answer.answer.done = 1; /* before: the answer was lost, or for another name */
+		return etcd_move_name(x, t) ? ETCD_WRITE : ETCD_GIVE;
 	}
 	if (!from.exists || !from.lost || from.epoch != q->from_epoch || !node.exists ||
 	    node.lost || node.epoch != q->epoch)
@@ -463,13 +489,35 @@ static enum etcd_next etcd_move_box(struct etcd_ask *x, struct etcd_txn *t)
 	etcd_put(t, x->keys[2], value);
 	etcd_key_of_superseded(key, q->from, q->box);
 	etcd_put_number(t, key, q->from_epoch);
-	if (name.exists && !strcmp(name.box, q->box)) {
-		etcd_put_name(t, &q->key, q->node, q->epoch, q->box);
-		if (name.node != q->node) {
-			etcd_key_of_owned(key, name.node, &q->key);
-			etcd_delete(t, key);
-		}
+	(void)etcd_move_name(x, t);
+	return ETCD_WRITE;
+}
+
+static enum etcd_next etcd_find_box(struct etcd_ask *x)
+{
+	struct etcd_name moved = etcd_parse_name(etcd_found(x, 0));
+
+	x->answer.answer.done = moved.exists;
+	if (moved.exists) {
+		x->answer.answer.number = moved.node;
+		x->answer.answer.epoch = moved.epoch;
 	}
+	return ETCD_GIVE;
+}
+
+static enum etcd_next etcd_add_machine(struct etcd_ask *x, struct etcd_txn *t)
+{
+	const struct coordinator_request *q = &x->answer.q;
+
+	x->answer.answer.done = 1;
+	if (etcd_found(x, 0))
+		return ETCD_GIVE;
+	if (q->role && !strcmp(q->role, "node"))
+		etcd_put_node(t, q->node,
+			      &(struct etcd_node){ 1, q->epoch > 0 ? q->epoch : 1, 0, 1,
+						   q->name ? q->name : "" });
+	else
+		etcd_put(t, x->keys[0], "");
 	return ETCD_WRITE;
 }
 
@@ -521,6 +569,10 @@ static enum etcd_next etcd_decide(struct etcd_ask *x, struct etcd_txn *t)
 		return etcd_remove_node(x, t);
 	case COORDINATOR_MOVE_BOX:
 		return etcd_move_box(x, t);
+	case COORDINATOR_FIND_BOX:
+		return etcd_find_box(x);
+	case COORDINATOR_ADD_MACHINE:
+		return etcd_add_machine(x, t);
 	case COORDINATOR_ASSIGN_NUMBER:
 		return etcd_assign_number(x, t);
 	default:

@@ -171,8 +171,16 @@ static const struct postgres_row postgres_ops[COORDINATOR_OPS][POSTGRES_STATEMEN
 		{ "select 1 from atoll.moved where id = $1 and node = $2 and epoch = $3",
 		  { P_BOX, P_NODE, P_EPOCH } },
 	},
+	[COORDINATOR_FIND_BOX] = {
+		{ "select node, epoch from atoll.moved where id = $1", { P_BOX } },
+	},
 	[COORDINATOR_SETTLE_BOX] = {
 		{ "delete from atoll.superseded where node = $1 and id = $2", { P_NODE, P_BOX } },
+	},
+	[COORDINATOR_ADD_MACHINE] = {
+		{ "select 1 from atoll.nodes where number = $1 and state <> 'removed' union all "
+		  "select 1 from atoll.gateways where number = $1 and removed is null",
+		  { P_NODE } },
 	},
 	[COORDINATOR_REMOVE_NODE] = {
 		{ "update atoll.nodes set state = 'removed', removed = now(), epoch = epoch + 1 "
@@ -374,6 +382,11 @@ static int postgres_read_answer(struct answer *a, const struct postgres_answer *
 				       "the name %.100s belongs to another machine", a->q.name);
 		out->done = 1;
 		out->number = (int)postgres_int(last, 0, 0);
+		return 0;
+	case COORDINATOR_FIND_BOX:
+		out->done = postgres_rows(last) > 0;
+		out->number = out->done ? (int)postgres_int(last, 0, 0) : 0;
+		out->epoch = out->done ? postgres_int(last, 0, 1) : 0;
 		return 0;
 	case COORDINATOR_SETTLE_BOX:
 		out->done = 1;

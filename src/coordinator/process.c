@@ -228,8 +228,9 @@ static int process_open_engines(struct cluster_process *x, struct err *e)
 		else
 			rc = -1;
 	}
-	if (rc == 0 && (postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
-			coordinator_postgres_new(&x->coordinator, &x->loop, x->db, e) < 0))
+	if (rc == 0 &&
+	    (postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
+	     coordinator_engine_new(&x->coordinator, &x->loop, x->db, x->conf->etcd, e) < 0))
 		rc = -1;
 	if (password.p)
 		explicit_bzero(password.p, password.room);

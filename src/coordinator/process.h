@@ -14,6 +14,7 @@
 
 struct cluster_process_conf { /* borrowed for the life of the process */
 	const char *database, *secrets;
+	const char *etcd; /* addresses, separated by commas; "": PostgreSQL coordinates */
 };
 
 /* Runs the process until `supervisor` is closed and no server is connected: CLUSTER_ENGINES with a descriptor on it is the

@@ -93,6 +93,17 @@ static const struct query queries[] = {
 		" (select row::text, node, at_ns, seq from atoll.events where $3 = 'oldest' and team = $1 and ($2::text is null or box = $2)"
 		" and ($4::bigint is null or (at_ns, node, seq) > ($4::bigint, $5::int, $6::bigint))"
 		" order by at_ns, node, seq limit $7::int)", 7 } } },
+	/* What comes after a position (transaction, node, number), in the order of transactions: see accounts_changed. */
+	{ "events_followed", 5, { {
+		"select pg_snapshot_xmin(pg_current_snapshot())::text", 0 }, {
+		"select row::text, node, at_ns, seq, xid::text from atoll.events where team = $1 and ($2::text is null or box = $2)"
+		" and (xid, node, seq) > ($3::xid8, $4::int, $5::bigint) and xid < pg_snapshot_xmin(pg_current_snapshot())"
+		" order by xid, node, seq limit 200", 5 } } },
+	/* The transaction of the first event after a position in a list: (ns, node, number). */
+	{ "events_after_page", 4, { {
+		"select pg_snapshot_xmin(pg_current_snapshot())::text", 0 }, {
+		"select min(xid)::text from atoll.events where team = $1 and (at_ns, node, seq) > ($2::bigint, $3::int, $4::bigint)"
+		" having min(xid) is not null", 4 } } },
 	{ "audit_list", 10, { {
 		"select row::text, node, at_ns, seq from atoll.audit where ($1::text is null or team = $1)"
 		" and ($2::text is null or row ->> 'who' = $2) and ($3::text is null or row ->> 'action' = $3"
@@ -100,6 +111,42 @@ static const struct query queries[] = {
 		" and ($5::bigint is null or at_ns >= $5::bigint) and ($6::bigint is null or at_ns < $6::bigint)"
 		" and ($7::bigint is null or (at_ns, node, seq) < ($7::bigint, $8::int, $9::bigint))"
 		" order by at_ns desc, node desc, seq desc limit $10::int", 10 } } },
+	/* Boxes that were restarted on another node than that of their id. $1: the state of the table when it was read last. */
+	{ "moved_list", 1, { {
+		"select count(*) || '/' || coalesce(sum(hashtextextended(id || ' ' || node || ' ' || epoch, 0)), 0) from atoll.moved", 0 }, {
+		"select id, node, epoch from atoll.moved where (select count(*) || '/' || coalesce(sum(hashtextextended(id || ' ' || node"
+		" || ' ' || epoch, 0)), 0) from atoll.moved) <> $1", 1 } } },
+	/* $1 was moved from $2 to $3 with epoch $4; a later move of it counts. */
+	{ "moved_add", 4, { {
+		"insert into atoll.moved as m (id, node, epoch) values ($1, $3::int, $4::bigint)"
+		" on conflict (id) do update set node = excluded.node, epoch = excluded.epoch where m.node = $2::int", 4 } } },
+	/* Has the box ended on its node, as far as known? Has a client deleted it while its node could not be reached? */
+	{ "box_ended", 1, { {
+		"select 1 from atoll.boxes where id = $1 and state = 'deleted' and row #>> '{v1,cause}' is distinct from 'host'"
+		" union all select 1 from atoll.deletions where id = $1", 1 } } },
+	/* A client of team $2 deletes box $1, whose node $3 cannot be reached; $4: its identity. */
+	{ "deletion_add", 4, { {
+		"insert into atoll.deletions as d (id, node, identity) select id, $3::int, $4 from atoll.boxes where id = $1 and team = $2"
+		" and state <> 'deleted' on conflict (id) do update set node = excluded.node, identity = excluded.identity returning id", 4 } } },
+	{ "deletions_due", 0, { {
+		"select id, identity from atoll.deletions order by at limit 500", 0 } } },
+	{ "deletion_done", 1, { {
+		"delete from atoll.deletions where id = $1", 1 } } },
+	/* The share of a gateway of the boxes that a team may have, $5: what it has in all, $4 at most. Live boxes and the shares
+	 * of all gateways are never more than the limit (cluster/quota_share.h). $3: the process of the gateway; the share of an
+	 * earlier one is returned when it no longer has a request in progress. $6: what the gateway uses of its share. It keeps
+	 * that much although live boxes and shares seem to be above the limit: a box that has just become a live one still is a
+	 * part of the share of its gateway. */
+	{ "share_boxes", 6, { {
+		"select pg_advisory_xact_lock(hashtextextended($1, 7270715003))", 1 }, {
+		"delete from atoll.shares where team = $1 and (at < now() - interval '1 hour' or (gateway = $2::int and holder <> $3"
+		" and at < now() - interval '15 s') or gateway in (select number from atoll.gateways where removed is not null))", 3 }, {
+		"insert into atoll.shares (team, gateway, holder) values ($1, $2::int, $3) on conflict do nothing", 3 }, {
+		"update atoll.shares s set at = now(), amount = (select greatest($6::bigint, case when $4::bigint <= m.own then $4::bigint"
+		"  else m.own + least($4::bigint - m.own, (m.most - m.own + 1) / 2) end) from (select l.most, least(s.amount, l.most) as own"
+		"  from (select greatest($5::bigint - (select count(*) from atoll.boxes b where b.team = $1 and b.state in ('running', 'paused'))"
+		"   - (select coalesce(sum(o.amount), 0) from atoll.shares o where o.team = $1 and (o.gateway, o.holder) <> ($2::int, $3)),"
+		"   0)::bigint as most) l) m) where s.team = $1 and s.gateway = $2::int and s.holder = $3 returning s.amount", 6 } } },
 	/* The node that a request with an Idempotency-Key was sent to first; $3: the one that this gateway would choose. */
 	{ "idempotency", 3, { {
 		"insert into atoll.idempotency (team, key, node) values ($1, $2, $3::int) on conflict do nothing", 3 }, {

@@ -98,6 +98,14 @@ static const char *const schema_steps[] = {
 	"  delete from atoll.usage where day < today - audit_days;"
 	"  delete from atoll.idempotency where at < now() - interval '25 hours';"
 	" end $body$;",
+	/* 5: boxes that a client has deleted while their node could not be reached */
+	"create table atoll.deletions (id text primary key, node int not null, identity text not null,"
+	"  at timestamptz not null default now());"
+	"create index deletions_node on atoll.deletions (node);",
+	/* 6: shares of the boxes that a team may have (queries.c) */
+	"create table atoll.shares (team text not null, gateway int not null, holder text not null,"
+	"  amount bigint not null default 0, at timestamptz not null default now(),"
+	"  primary key (team, gateway, holder));",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

@@ -2,7 +2,7 @@
  * run meanwhile.
  *
  *   1. the database, as it is at one moment (store/backup.h)
- *   2. files that its rows name: snapshots, results of batches, uploads for templates; volumes; keys
+ *   2. files that its rows name: snapshots, results of batches, uploads for templates; checkpoints; volumes; keys
  *
  * The database is first: a file that was created later is only superfluous, and one that was deleted in between belongs to
  * a row that was deleted as well. The archive gets its name when it is complete and on the disk. */
@@ -172,6 +172,7 @@ static int backup_add_keys(struct backup *b, struct err *e)
 static int backup_add_all(struct backup *b, int keys, struct err *e)
 {
 	static const char *const folders[] = { "snapshots", "batches", "builds/uploads" };
+	static const char *const checkpoints[] = { "checkpoints/layers", "checkpoints/index" };
 	char path[1200], prefix[64];
 
 	if (backup_add_database(b, e) < 0)
@@ -180,6 +181,11 @@ static int backup_add_all(struct backup *b, int keys, struct err *e)
 		snprintf(path, sizeof(path), "%.1100s/%s", b->state.folder, folders[i]);
 		snprintf(prefix, sizeof(prefix), "server/%s", folders[i]);
 		if (backup_add_folder(b, path, prefix, backup_add_file, e) < 0)
+			return -1;
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(checkpoints); i++) {
+		snprintf(path, sizeof(path), "%.1000s/%s", b->state.state, checkpoints[i]);
+		if (backup_add_folder(b, path, checkpoints[i], backup_add_file, e) < 0)
 			return -1;
 	}
 	snprintf(path, sizeof(path), "%.1000s/volumes", b->state.state);
@@ -291,7 +297,7 @@ const struct command command_backup = {
 	.group = "Machine",
 	.usage = "FILE",
 	.summary = "write the state of the daemon to one file, while it runs",
-	.notes = "The file has the database, snapshots, volumes, results of batches and keys, and is readable by its owner\n"
+	.notes = "The file has the database, snapshots, checkpoints, volumes, results of batches and keys, and is readable by its owner\n"
 		 "only. It is a tar archive with checksums, complete or not there at all.",
 	.flags = flags,
 	.nflags = BACKUP_NFLAGS,

@@ -34,6 +34,17 @@ int cluster_child_check(const struct config *c, struct err *e)
 
 /* ---- the process ---- */
 
+const char *cluster_child_etcd(const struct config *c, char out[CLUSTER_ETCD_TEXT])
+{
+	const char *const *all = config_list(c, CONFIG_CLUSTER_ETCD);
+	size_t n = 0;
+
+	out[0] = 0;
+	for (; *all && n + strlen(*all) + 2 < CLUSTER_ETCD_TEXT; all++)
+		n += (size_t)snprintf(out + n, CLUSTER_ETCD_TEXT - n, "%s%s", n ? "," : "", *all);
+	return out;
+}
+
 static int cluster_walls(void *ctx, struct err *e)
 {
 	const struct cluster_child *o = ctx;
@@ -46,7 +57,9 @@ static void cluster_be(void *ctx)
 {
 	const struct rlimit files = { CLUSTER_FILES, CLUSTER_FILES };
 	struct cluster_child *o = ctx;
+	char etcd[CLUSTER_ETCD_TEXT];
 	struct cluster_process_conf conf = {
+		.etcd = cluster_child_etcd(o->config, etcd),
 		.database = config_text(o->config, CONFIG_CLUSTER_DATABASE),
 		.secrets = config_text(o->config, CONFIG_CLUSTER_SECRETS),
 	};
@@ -64,7 +77,7 @@ void cluster_child_init(struct cluster_child *o, int root)
 void cluster_child_apply(struct cluster_child *o, const struct config *c)
 {
 	static const enum config_key keys[] = { CONFIG_CLUSTER_ROLE, CONFIG_CLUSTER_DATABASE,
-						CONFIG_CLUSTER_SECRETS };
+						CONFIG_CLUSTER_SECRETS, CONFIG_CLUSTER_ETCD };
 	struct buf now = { 0 };
 
 	o->config = c;

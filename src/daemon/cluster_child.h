@@ -12,6 +12,10 @@ struct cluster_child {
 	int root;                    /* it changes its uid */
 };
 
+enum { CLUSTER_ETCD_TEXT = 2048 };
+/* cluster.etcd as one text. */
+const char *cluster_child_etcd(const struct config *c, char out[CLUSTER_ETCD_TEXT]);
+
 /* Can other users read the secrets? */
 must_check int cluster_child_check(const struct config *c, struct err *e);
 

@@ -5,6 +5,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/postgres.h"
 #include "coordinator/schema.h"
+#include "daemon/cluster_child.h"
 #include "daemon/cluster_files.h"
 
 #include <stdio.h>
@@ -64,6 +65,7 @@ int cluster_engine_connect(struct cluster_engine *x, struct err *e)
 				      .check = schema_check,
 				      .setup = schema_setup() };
 	struct buf password = { 0 };
+	char etcd[CLUSTER_ETCD_TEXT];
 	int rc;
 
 	if (!conf.database || !cluster_engine_secrets(x))
@@ -75,7 +77,8 @@ int cluster_engine_connect(struct cluster_engine *x, struct err *e)
 	conf.password = password.len ? password.p : NULL;
 	if (rc == 0 &&
 	    (loop_init(&x->loop, e) < 0 || postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
-	     coordinator_postgres_new(&x->coordinator, &x->loop, x->db, e) < 0))
+	     coordinator_engine_new(&x->coordinator, &x->loop, x->db,
+				    cluster_child_etcd(&x->config, etcd), e) < 0))
 		rc = -1;
 	if (rc == 0)
 		timer_init(&x->look, &x->loop, cluster_engine_looked);

@@ -118,12 +118,6 @@ int config_check_cluster(const struct config *c, struct err *e)
 			       "cluster.role = %s (%.70s) needs a folder for passwords and keys; "
 			       "write cluster.secrets = \"/etc/atoll/cluster\"",
 			       text, where);
-	if (cluster_is_gateway(role) && config_list(c, CONFIG_CLUSTER_ETCD)[0])
-		return err_set(
-			e, ERR_INVALID,
-			"cluster.etcd (%.70s): this version coordinates with cluster.database "
-			"only; remove the setting",
-			c->values[CONFIG_CLUSTER_ETCD].where);
 	if (role == CLUSTER_NODE && !config_list(c, CONFIG_CLUSTER_GATEWAYS)[0])
 		return err_set(e, ERR_INVALID,
 			       "cluster.role = %s (%.70s) needs the addresses of gateways; write "

@@ -559,6 +559,9 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 	[CONFIG_CHECKPOINTS_PER_BOX] = { "limits.checkpoints_per_box", CONFIG_COUNT, "1000", "ATOLL_CHECKPOINTS_PER_BOX",
 		.highest = NO_END, .reload = 1,
 		.help = "checkpoints that one box may have" },
+	[CONFIG_CHECKPOINT_WAIT] = { "limits.checkpoint_wait", CONFIG_TIME, "20ms", "ATOLL_CHECKPOINT_WAIT",
+		.highest = NO_END, .reload = 1,
+		.help = "how long a program waits for the automatic checkpoint before it; none: not at all" },
 
 	[CONFIG_CURRENCY] = { "rates.currency", CONFIG_TEXT, "USD", "ATOLL_RATES_CURRENCY",
 		.check = rates_check_currency, .reload = 1,

@@ -6,6 +6,7 @@
 #include "client/box_handle.h"
 #include "jail/feature.h"
 #include "jail/probe.h"
+#include "keeper/checkpoint_mount.h"
 #include "lang/lang.h"
 #include "daemon/commands.h"
 #include "daemon/doctor.h"
@@ -301,18 +302,14 @@ static void doctor_walls(const struct doctor_host *p, struct finding *f)
 
 static void doctor_checkpoints(const struct doctor_host *p, struct finding *f)
 {
-	auto_fd int fs = fsopen("erofs", FSOPEN_CLOEXEC); /* loads the module, as root */
-	char text[4096];
-	auto_fd int fd = open("/proc/filesystems", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	struct err e = { 0 };
 
-	text[n > 0 ? n : 0] = 0;
 	if (geteuid() != 0 || !p->host.overlay_userns) {
 		doctor_say(f, POOR, "none: checkpoints need root and overlays");
 		doctor_fix(f, "run the daemon as root");
-	} else if (fs < 0 && !strstr(text, "\terofs\n")) {
-		doctor_say(f, POOR, "none: this kernel has no file system EROFS");
-		doctor_fix(f, "sudo modprobe erofs, or a kernel with CONFIG_EROFS_FS");
+	} else if (checkpoint_mount_possible(AT_FDCWD, "/var/tmp", &e) < 0) {
+		doctor_say(f, POOR, "none: %.180s", e.msg);
+		doctor_fix(f, "sudo modprobe erofs loop, or a kernel with CONFIG_EROFS_FS");
 	} else {
 		doctor_say(f, GOOD, "of files: EROFS");
 	}

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "store/packages.h"
 #include "store/templates.h"
+#include "v1box/copies.h"
 #include "v1box/host_sampler.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
-enum { NODE_LISTS_MS = 5000, NODE_SAMPLE_MS = 250, NODE_SETS = 256 };
+enum { NODE_LISTS_MS = 5000, NODE_SAMPLE_MS = 250, NODE_COPIES_MS = 1000, NODE_SETS = 256 };
 
 struct node_figures {
 	struct api *api;
@@ -21,7 +22,8 @@ struct node_figures {
 	unsigned nlabels;
 	uint64_t *templates;
 	unsigned ntemplates;
-	uint64_t lists_ms, sample_ms; /* when they were read; 0: never */
+	uint64_t lists_ms, sample_ms, copies_ms; /* when they were read; 0: never */
+	uint32_t copies;
 	struct host_sample sample;
 };
 
@@ -95,6 +97,10 @@ void node_figures_read(struct node_figures *f, struct control_figures *out)
 		host_sampler_read(f->api->host, fleet->count, &f->sample);
 		f->sample_ms = now;
 	}
+	if (!f->copies_ms || now - f->copies_ms >= NODE_COPIES_MS) {
+		f->copies = copies_revision(f->api);
+		f->copies_ms = now;
+	}
 	*out = (struct control_figures){
 		.cpus = f->cpus,
 		.memory_total = f->sample.mem_total ? f->sample.mem_total : 1,
@@ -102,6 +108,7 @@ void node_figures_read(struct node_figures *f, struct control_figures *out)
 		.draining = fleet->is_draining,
 		.boxes_most = fleet->conf.boxes_most,
 		.pool = f->api->about.pooled,
+		.copies = f->copies,
 		.refusals = fleet->figures.create_failed,
 		.load = node_load(f->sample.mem_bytes, f->sample.mem_total, f->sample.load_centi,
 				  f->cpus, fleet->count, fleet->conf.boxes_most),

@@ -42,6 +42,7 @@ int prepare_npm(const char *folder, const char *const *packages, const struct pr
 {
 	const char *argv[24] = { "npm",
 				 "install",
+				 "--legacy-peer-deps", /* installs none of them */
 				 "--prefix",
 				 folder,
 				 "--no-audit",
@@ -51,7 +52,7 @@ int prepare_npm(const char *folder, const char *const *packages, const struct pr
 				 "--no-save",
 				 "--loglevel",
 				 how->quiet ? "error" : "warn" };
-	unsigned n = 11;
+	unsigned n = 12;
 
 	while (*packages && n < ARRAY_LEN(argv) - 1)
 		argv[n++] = *packages++;

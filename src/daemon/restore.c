@@ -196,6 +196,34 @@ static int restore_swap(struct restore *r, struct err *e)
 	return restore_own_folder(r, place, e);
 }
 
+/* Files of checkpoints are added to those that exist: their ids are never used again, and a keeper that
+ * runs has their folder open. */
+static int restore_add_folder(const struct restore *r, const char *name, struct err *e)
+{
+	char from[1400], to[1400], file[1700], place[1700];
+	struct dirent *d;
+	DIR *all;
+	int rc = 0;
+
+	snprintf(from, sizeof(from), "%s/%s", r->fresh, name);
+	snprintf(to, sizeof(to), "%s/%s", r->state.state, name);
+	all = opendir(from);
+	if (!all)
+		return errno == ENOENT ? 0 : err_sys(e, "read %.150s", from);
+	if (state_dir_make(to, 0700, e) < 0)
+		rc = -1;
+	while (rc == 0 && (d = readdir(all))) {
+		if (d->d_name[0] == '.')
+			continue;
+		snprintf(file, sizeof(file), "%s/%.255s", from, d->d_name);
+		snprintf(place, sizeof(place), "%s/%.255s", to, d->d_name);
+		if (access(place, F_OK) < 0)
+			rc = restore_move(file, place, e);
+	}
+	closedir(all);
+	return rc;
+}
+
 static int restore_remove(const char *path)
 {
 	DIR *d = opendir(path);
@@ -255,6 +283,10 @@ static int restore_run(struct restore *r, const char *file, int force, struct er
 	snprintf(r->old, sizeof(r->old), "%.1000s/replaced.%llu", r->state.state,
 		 (unsigned long long)(clock_ns(CLOCK_REALTIME) / 1000000000));
 	rc = restore_unpack(r, fd, e);
+	if (rc == 0)
+		rc = restore_add_folder(r, "checkpoints/layers", e);
+	if (rc == 0)
+		rc = restore_add_folder(r, "checkpoints/index", e);
 	if (rc == 0)
 		rc = restore_swap(r, e);
 	restore_remove(r->fresh);

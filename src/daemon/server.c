@@ -24,6 +24,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "v1agent/agents.h"
+#include "v1box/copies.h"
 #include "v1box/host_sampler.h"
 #include "v1run/fragment_spare.h"
 #include "v1/doctor.h"
@@ -727,6 +728,7 @@ static struct api_conf api_settings(const struct server_start *s)
 		.snapshot_bytes = config_number(c, CONFIG_QUOTA_SNAPSHOTS),
 		.checkpoint_bytes = config_number(c, CONFIG_QUOTA_CHECKPOINTS),
 		.checkpoints_per_box = config_number(c, CONFIG_CHECKPOINTS_PER_BOX),
+		.checkpoint_wait_ms = config_number(c, CONFIG_CHECKPOINT_WAIT),
 		.own_uid = s->own_uid,
 		.access_gid = s->access_gid,
 	};
@@ -903,10 +905,11 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
-	static const struct api_surface *const surfaces[] = {
-		&gateway_surface, &e2b_surface, &play_surface,   &ui_surface, &e2bcontrol_surface,
-		&tool_surface,    &mcp_surface, &swerex_surface, NULL
-	};
+	static const struct api_surface *const surfaces[] = { &gateway_surface,    &e2b_surface,
+							      &play_surface,       &ui_surface,
+							      &e2bcontrol_surface, &tool_surface,
+							      &mcp_surface,        &swerex_surface,
+							      &copies_surface,     NULL };
 	char boot[64];
 
 	conf.hooks = hooks;

@@ -11,6 +11,8 @@
 #include "daemon/node_rows.h"
 #include "daemon/node_leases.h"
 #include "gateway/accounts.h"
+#include "gateway/copies.h"
+#include "gateway/deletions.h"
 #include "gateway/directory.h"
 #include "gateway/gateway.h"
 #include "gateway/join.h"
@@ -18,6 +20,7 @@
 #include "gateway/names.h"
 #include "gateway/nodes.h"
 #include "gateway/renewals.h"
+#include "gateway/shares.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
 #include "store/directory.h"
@@ -49,6 +52,10 @@ struct server_cluster {
 	struct directory *directory;
 	struct node_rows *own_rows; /* of this gateway */
 	struct gateway_names *names;
+	struct gateway_moved *moved;
+	struct gateway_copies *copies;
+	struct deletions *deletions;
+	struct gateway_shares *shares;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	struct gateway_renewals *renewals;
@@ -188,6 +195,23 @@ static void cluster_init_directory(struct server_cluster *x)
 	node_rows_set_open(x->own_rows, 1);
 }
 
+static void cluster_init_names(struct server_cluster *x)
+{
+	struct gateway_copies_conf copies = { .loop = x->api->loop,
+					      .tunnels = x->tunnels,
+					      .leases = x->leases,
+					      .coordinator = x->coordinator,
+					      .engines = x->engines };
+
+	x->gateway->names = x->names = gateway_names_new(x->api->loop, x->coordinator);
+	copies.moved = x->gateway->moved = x->moved = gateway_moved_new(x->api->loop, x->engines);
+	x->gateway->copies = x->copies = gateway_copies_new(&copies);
+	x->deletions = deletions_new(&(struct deletions_conf){ .loop = x->api->loop,
+							       .tunnels = x->tunnels,
+							       .engines = x->engines,
+							       .moved = x->moved });
+}
+
 static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 {
 	enum place_policy policy =
@@ -220,8 +244,12 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->gateway->directory = x->directory;
 	x->gateway->nodes_min = (unsigned)config_number(x->start->config, CONFIG_CLUSTER_NODES_MIN);
 	x->gateway->node_boot_ms = config_number(x->start->config, CONFIG_CLUSTER_NODE_BOOT);
+	if (x->server_tls && gateway_shares_new(&x->gateway->shares, x->api->loop, x->engines,
+						x->self.number, e) < 0)
+		return -1;
+	x->shares = x->gateway->shares;
 	if (x->leases)
-		x->gateway->names = x->names = gateway_names_new(x->api->loop, x->coordinator);
+		cluster_init_names(x);
 	return 0;
 }
 
@@ -512,6 +540,8 @@ int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_co
 	if (x->client_tls && node_leases_new(&x->node_leases, a, e) < 0)
 		return -1;
 	if (x->client_tls)
+		a->labels = config_list(x->start->config, CONFIG_CLUSTER_LABELS);
+	if (x->client_tls)
 		x->figures =
 			node_figures_new(a, config_list(x->start->config, CONFIG_CLUSTER_LABELS));
 	return cluster_is_gateway(x->role) ? cluster_init_gateway(x, e) : 0;
@@ -551,6 +581,7 @@ void server_cluster_free(struct server_cluster *x)
 		return;
 	metrics_remove_source(x->api->metrics, &x->source);
 	gateway_free(x->gateway);
+	gateway_shares_free(x->shares);
 	if (x->tunnels)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);
@@ -562,6 +593,9 @@ void server_cluster_free(struct server_cluster *x)
 	coordinator_free(x->coordinator);
 	gateway_leases_free(x->leases);
 	gateway_names_free(x->names);
+	gateway_copies_free(x->copies);
+	deletions_free(x->deletions);
+	gateway_moved_free(x->moved);
 	cluster_client_free(x->engines);
 	tunnels_free(x->tunnels);
 	tunnel_client_free(x->client);

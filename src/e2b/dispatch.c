@@ -286,6 +286,22 @@ static int by_signature(struct call *c, struct traffic *t)
 	return 1;
 }
 
+/* A gateway asks each node for the box of a signed link before it sends the request to one of them. It counts failures of
+ * the client itself. 1: this was such a question. */
+static int dispatch_find(struct call *c)
+{
+	const struct box *b;
+
+	if (!c->req->trusted_peer || !http_header(c->req, "atoll-find"))
+		return 0;
+	b = files_http_find(c);
+	if (b)
+		call_json(c, 200, json_pack("{s:s}", "id", b->row.id));
+	else
+		call_error(c, 404, "not_found", "no box here has signed this link", NULL, NULL);
+	return 1;
+}
+
 /* Does the preflight request of a page name this header? */
 static int asks_for(const struct http_req *r, const char *name)
 {
@@ -328,6 +344,8 @@ static int dispatch_take(struct call *c)
 	 * preflight request before it sends that header. */
 	if (strcmp(c->req->method, "OPTIONS") == 0 && asks_for(c->req, "e2b-sandbox-id") &&
 	    e2b_cors(c))
+		return 1;
+	if (dispatch_find(c))
 		return 1;
 	if (by_signature(c, t)) {
 		dispatch_enter(c, t);

@@ -4,6 +4,7 @@
  *
  * A client that disconnects interrupts the cell. When the box ends, the connection is cut: the
  * client then asks whether the box exists, and reports to its caller. */
+#include "v1box/automatic.h"
 #include "v1run/cells.h"
 #include "api/fields.h"
 #include "base/cleanup.h"
@@ -357,6 +358,8 @@ void execute(struct call *c)
 	struct context *ctx;
 	struct cell *cell;
 
+	if (automatic_before(c, e2b_find_box(c), CHECKPOINT_STEP_CELL, execute))
+		return;
 	box_wake(e2b_find_box(c));
 	if (execute_choose(c, &ctx)) {
 		oneshot_exec(c, interpreter_language(c, call_text(c, "language", "")));

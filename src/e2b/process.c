@@ -1,5 +1,6 @@
 /* process.c - see process.h. Starts or finds a program and sends its events: one JSON text each. */
 #include "e2b/process.h"
+#include "v1box/automatic.h"
 #include "v1run/run_request.h"
 #include "api/plan_limits.h"
 #include "api/quota.h"
@@ -278,6 +279,7 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 		.lone = 1,
 		.request = request,
 		.key = f->call->who.id,
+		.before = &f->call->before,
 		.note = note_start,
 		.user = f,
 	};
@@ -302,6 +304,13 @@ static int process_do_start(struct follow *f, struct box *b, const struct proces
 	return 0;
 }
 
+static void asked_to_start(struct call *c, json_t *ask);
+
+static void process_read(struct call *c)
+{
+	asked_to_start(c, c->body);
+}
+
 static void asked_to_start(struct call *c, json_t *ask)
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
@@ -310,6 +319,8 @@ static void asked_to_start(struct call *c, json_t *ask)
 	struct err e;
 
 	if (connect_user(c, &p.root) < 0)
+		return;
+	if (b && automatic_before(c, b, CHECKPOINT_STEP_EXEC, process_read))
 		return;
 	f = follow_new(c);
 	if (!b || b->state != BOX_RUNNING)

@@ -117,6 +117,7 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 {
 	const char *asked = call_text(c, "templateID", "");
 	struct store_snapshot files;
+	int ready;
 
 	if (create_find_template(c, asked, want, e) == 0) {
 		create_template_id(want, want->row.template, m->box.template,
@@ -128,8 +129,11 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 	if (!e2b_snapshot_want(c, asked, &files))
 		return -1;
 	isolation_of_snapshot(&files, &want->isolation);
-	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 	snprintf(m->box.template, sizeof(m->box.template), "%s", asked);
+	ready = snapshots_spec(c, &files, want, e);
+	if (ready)
+		return ready < 0 ? -1 : 0;
+	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 	snprintf(want->row.template, sizeof(want->row.template), TEMPLATE_BASE);
 	return 0;
 }

@@ -1,10 +1,11 @@
 /* snapshots.c - see snapshots.h.
  *
  * A snapshot of E2B is its own template: "<id>:default", or "<team>/<name>:<tag>" when it was
- * named. A fork is a snapshot that no list shows and boxes made of it; programs are not forked,
- * files are. */
+ * named. A fork starts from a checkpoint of the box, or, where its tier has none, from a snapshot
+ * that no list shows; programs are not forked, files are. */
 #include "e2bcontrol/snapshots.h"
 #include "api/quota.h"
+#include "v1box/checkpoints.h"
 #include "base/cleanup.h"
 #include "e2bcontrol/pause.h"
 #include "e2bcontrol/sandboxes.h"
@@ -82,7 +83,7 @@ void e2b_snapshot_create(struct call *c)
 		return;
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
-	snapshots_take(c, b, &want, 0, snapshots_taken);
+	snapshots_take(c, b, &want, SNAPSHOTS_CHECKPOINT, snapshots_taken);
 }
 
 void e2b_snapshot_list(struct call *c)
@@ -132,7 +133,7 @@ int e2b_snapshot_delete(struct call *c, const char *id)
 
 	if (snapshots_find(c->api, c->who.team, id, &x, &e) < 0)
 		return 0;
-	if (snapshot_remove(&c->api->fleet, x.id, &e) < 0)
+	if (snapshots_remove(c->api, &x, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);
@@ -160,7 +161,8 @@ struct forking {
 	struct call *call;
 	struct box_spec want; /* row.surface: of the old box */
 	struct e2b_box surface;
-	char snapshot[ID_MAX + 1];
+	struct checkpoint_job *job; /* of the box whose files they get */
+	char snapshot[ID_MAX + 1];  /* "": want has the layers of a checkpoint */
 	unsigned count, begun, over;
 	int beginning; /* a snapshot that ends at once is answered after the loop that starts it */
 	struct fork *v;
@@ -178,8 +180,10 @@ static void fork_fini(struct forking *f)
 {
 	struct err ignored;
 
-	(void)!snapshot_remove(&f->call->api->fleet, f->snapshot,
-			       &ignored); /* what stays is swept */
+	checkpoint_leave(f->job); /* it expires by itself */
+	if (f->snapshot[0])
+		(void)!snapshot_remove(&f->call->api->fleet, f->snapshot,
+				       &ignored); /* what stays is swept */
 }
 
 /* No client will know their ids. */
@@ -254,7 +258,9 @@ static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 		return;
 	}
 	memcpy(k->box, b->row.id, sizeof(k->box));
-	if (snapshot_fill(b->fleet, b, k->all->snapshot, fork_filled, k, &k->snap, &own) < 0)
+	if (!k->all->snapshot[0])
+		fork_over(k, json_pack("{s:o}", "sandbox", sandbox_json_created(k->all->call, b)));
+	else if (snapshot_fill(b->fleet, b, k->all->snapshot, fork_filled, k, &k->snap, &own) < 0)
 		fork_failed(k, call_status(&own), own.msg);
 }
 
@@ -332,6 +338,41 @@ static void snapshots_forkable(struct call *c, const struct store_snapshot *row,
 	begin_forks(f);
 }
 
+static void fork_taken(void *ctx, const struct store_checkpoint *row, const struct err *e)
+{
+	struct forking *f = ctx;
+	char *env = f->want.row.env;
+
+	f->job = NULL;
+	if (e) {
+		f->call->drop = NULL;
+		call_fail(f->call, e);
+		return;
+	}
+	checkpoints_spec(f->call, row, &f->want);
+	f->want.row.env = env; /* of the box, as it is now */
+	begin_forks(f);
+}
+
+/* 0: boxes of this tier, and those of earlier versions, have no checkpoints. */
+static int fork_by_checkpoint(struct forking *f, struct box *b)
+{
+	struct checkpoint_want want = { .reason = CHECKPOINT_FORK, .author = f->call->who.id };
+	struct err e;
+
+	if (!isolation_has_checkpoints(&b->row))
+		return 0;
+	if (checkpoint_take(f->call->api->checkpoints, b, &want, fork_taken, f, &f->job, &e) == 0) {
+		f->call->state = f;
+		f->call->drop = forker_left;
+		return 1;
+	}
+	if (e.kind == ERR_CONFLICT)
+		return 0;
+	call_fail(f->call, &e);
+	return 1;
+}
+
 static char *dup_text(struct call *c, const char *text)
 {
 	return text ? http_strdup(c->req, text, strlen(text)) : NULL;
@@ -355,6 +396,7 @@ static void snapshots_describe(struct forking *f, const struct box *b, uint64_t 
 	e2b_box_read(b, &f->surface);
 	f->want = (struct box_spec){ .limits = limits_of(&b->row.limits) };
 	f->want.isolation = isolation_like(&b->row);
+	f->want.flags = box_made_flags(&b->row);
 	f->want.row = (struct store_box){ .lifetime_ms = lifetime_ms,
 					  .metadata = dup_text(c, b->row.metadata),
 					  .env = dup_text(c, b->row.env),
@@ -387,6 +429,8 @@ void e2b_fork(struct call *c)
 	memset(f->v, 0, f->count * sizeof(*f->v));
 	snapshots_describe(f, b, lifetime_ms);
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
+	if (fork_by_checkpoint(f, b))
+		return;
 	c->surface = f;
-	snapshots_take(c, b, &want, 1, snapshots_forkable);
+	snapshots_take(c, b, &want, SNAPSHOTS_HIDDEN, snapshots_forkable);
 }

@@ -4,6 +4,7 @@
 #include "api/fields.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/id.h"
 #include "e2bcontrol/template_find.h"
 #include "secret/vault.h"
 #include "template/build.h"
@@ -54,6 +55,7 @@ void template_upload_link(struct call *c)
 {
 	const char *hash = call_param(c, 1), *host = http_header(c->req, "host");
 	auto_buf struct buf token = { 0 };
+	char node[16] = "";
 	struct template_found f;
 	json_t *url;
 	struct err e;
@@ -67,9 +69,12 @@ void template_upload_link(struct call *c)
 	if (upload_token(c, f.row.id, hash, &token, &e) < 0) {
 		call_fail(c, &e);
 	} else {
-		url = json_sprintf("%s://%s/templates/%s/files/%s?token=%s",
+		if (id_own_node() != ID_NODES) /* for a gateway, which sends the request here */
+			snprintf(node, sizeof(node), "&node=%u", (unsigned)id_own_node());
+		url = json_sprintf("%s://%s/templates/%s/files/%s?token=%s%s",
 				   http_secure(c->req) ? "https" : "http",
-				   host ? host : "localhost", f.row.id, hash, buf_str(&token));
+				   host ? host : "localhost", f.row.id, hash, buf_str(&token),
+				   node);
 		call_json(c, 201,
 			  json_pack("{s:b, s:o}", "present",
 				    build_upload_exists(c->api->builds, c->who.team, hash), "url",

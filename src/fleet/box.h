@@ -41,7 +41,10 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 #define BOX_BUILD "atoll.build"
 /* In the metadata of a box that waits, with its server running, for the next request of its template. */
 #define BOX_SPARE "atoll.spare"
+/* In the metadata of a box that gets the files of a copy: no client may use it before it has them. */
+#define BOX_RESTART "atoll.restart"
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box that was created for one run */
+#define BOX_RACE "atoll.race" /* besides that: created for a request, and useless without it */
 /* In the metadata of a box that is unlike others of its kind: "1": its programs may reach the
  * registries of packages.*; "0": they may not. Without it: all boxes but those for one run may. */
 #define BOX_REGISTRIES "atoll.registries"
@@ -49,6 +52,8 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 /* Parameters of a new box. Borrowed for the call. */
 struct box_spec {
 	struct store_box row; /* team, name, session, template, timeouts, metadata, env */
+	const char *
+		id; /* of the new box, which another node had; NULL: that of its box at the keeper */
 	struct wire_limits limits;
 	uint16_t flags;   /* WIRE_CREATE_* */
 	const char *warm; /* the warm interpreter that should wait in it; NULL: none */
@@ -57,6 +62,7 @@ struct box_spec {
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below its root, the topmost first */
 	unsigned nlayers;
 	struct choose_request isolation; /* zero: nothing requested; its needs are added */
+	int continues_programs;          /* of a process image: no start command */
 	int is_own;    /* only programs of Atoll run in it: no minimum tier applies */
 	int continues; /* for work that has begun: a machine that drains still creates it */
 	char root
@@ -119,6 +125,7 @@ struct box {
 	char (*layers)[WIRE_LAYER_ID]; /* its layers, if is_known */
 	unsigned nlayers;
 	uint64_t active_ms;  /* loop_now_ms() of the last activity */
+	uint64_t checkpoint_ms; /* the same of the last checkpoint of its interval */
 	uint64_t output_tip; /* output offset of all execs at the last check; an increase counts as
 			      * activity */
 	struct wire_counters seen; /* counters of the kernel at the last request */
@@ -147,6 +154,7 @@ struct box {
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */
 	int intended;  /* the intention to end it is in the store */
+	int continues_programs; /* of a process image, in place of a start command */
 	int restoring; /* counted in fleet.restoring */
 	enum { STILL, PAUSING, RESUMING } moving; /* a request to freeze or thaw is in progress */
 	int rebooting; /* being resumed with its files only */
@@ -186,6 +194,8 @@ void box_await(struct box *b, struct box_wait *w); /* for a box that is being cr
 /* This is now the only server: reads the last rows that the other one wrote. */
 void box_resync(struct box *b);
 /* Deletes the box; w may be NULL. If the box is already ending, w only waits. */
+/* Programs run in it that its rows describe, and that this server has not started. */
+void box_adopt_execs(struct box *b);
 void box_end(struct box *b, enum cause because, struct box_wait *w);
 /* Writes what box_end() writes first, so that it can be part of the caller's transaction. The
  * caller then calls box_end() with the same cause, before it returns to the loop. */

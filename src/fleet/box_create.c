@@ -106,6 +106,8 @@ static int write_rows(struct box *b, struct err *e)
 	for (struct box_wait *w = b->made; w; w = w->next)
 		if (w->named && w->named(w, b->row.id, e) < 0)
 			return -1;
+	if (b->row.keeper[0] && store_box_forget(s, b->row.id, e) < 0)
+		return -1;
 	return store_box_insert(s, &b->row, e) < 0 ? -1 : create_attach(b, e);
 }
 
@@ -141,11 +143,14 @@ static int create_settle(struct box *b, const struct wire_box *box, int take_fd,
 			"lost; choose another tier");
 	box_take_box(b, box);
 	isolation_add_inner(&b->row.isolation, box->inner);
-	snprintf(b->row.id, sizeof(b->row.id), "%.*s", ID_MAX, b->about.id);
+	snprintf(b->row.id[0] ? b->row.keeper : b->row.id, sizeof(b->row.id), "%.*s", ID_MAX,
+		 b->about.id);
 	b->row.state = STORE_BOX_RUNNING;
-	b->row.created_ns = b->row.started_ns = fleet_now_ns();
+	b->row.started_ns = fleet_now_ns();
+	if (!b->row.keeper[0])
+		b->row.created_ns = b->row.started_ns;
 	if (b->row.lifetime_ms)
-		b->row.ends_ns = b->row.created_ns + (int64_t)b->row.lifetime_ms * 1000000;
+		b->row.ends_ns = b->row.started_ns + (int64_t)b->row.lifetime_ms * 1000000;
 	if (write_row(b, e) < 0)
 		return -1; /* closing the unclaimed connection ends the box */
 	return box_open_conn(b, steal_fd(&fd), e);
@@ -251,7 +256,7 @@ static void create_placed(struct box *b, const struct err *e)
 	create_trace(b, e != NULL);
 	if (e)
 		box_end(b, CAUSE_HOST, NULL);
-	else
+	else if (!b->continues_programs)
 		box_run_start(b);
 	box_notify(&b->made, b, e);
 }
@@ -368,7 +373,7 @@ void box_read_marks(struct box *b)
 	int once = box_is_marked(&b->row, BOX_EPHEMERAL);
 
 	create_read_root(b);
-	b->is_spare = box_is_marked(&b->row, BOX_SPARE);
+	b->is_spare = box_is_marked(&b->row, BOX_SPARE) || box_is_marked(&b->row, BOX_RESTART);
 	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
 	b->registries = b->fleet->conf.registries && !b->is_installer &&
 			(once ? strstr(marks, "\"" BOX_REGISTRIES "\":\"1\"") != NULL
@@ -450,7 +455,10 @@ static void create_remember(struct box *b, const struct box_spec *want)
 	b->row.isolation = NULL; /* the caller sets it */
 	b->row.checkpoints = create_copy(want->row.checkpoints);
 	b->row.made = create_made(want);
+	snprintf(b->row.id, sizeof(b->row.id), "%s", want->id ? want->id : "");
+	b->row.keeper[0] = 0;
 	b->row.generation = 1;
+	b->continues_programs = want->continues_programs;
 	memcpy(b->row.head, b->row.origin, sizeof(b->row.head));
 	snprintf(b->row.boot, sizeof(b->row.boot), "%s", b->fleet->boot);
 	box_read_marks(b);
@@ -560,6 +568,8 @@ int box_create(struct fleet *f, const struct box_spec *want, struct box_wait *w,
 		e->sys = EUSERS;
 		return -1;
 	}
+	if (want->id && fleet_find(f, want->id))
+		return err_set(e, ERR_CONFLICT, "there is a box %s already", want->id);
 	if (want->row.name[0] && fleet_named(f, want->row.team, want->row.name))
 		return err_set(e, ERR_CONFLICT, "there is a box named '%.64s' already",
 			       want->row.name);

@@ -257,7 +257,8 @@ void box_conn_lost(struct init_conn *l, const struct err *why)
 /* The request that was to delete the box after its run has ended with the old server. */
 void box_end_if_done(struct box *b)
 {
-	if (b->ephemeral && b->fleet->alone && b->state == BOX_RUNNING && !b->runs)
+	if (b->ephemeral && b->fleet->alone && b->state == BOX_RUNNING &&
+	    (!b->runs || box_is_marked(&b->row, BOX_RACE)))
 		box_end(b, CAUSE_EXIT, NULL);
 }
 

@@ -148,6 +148,12 @@ static void on_opened(void *ctx, const struct frame *f, size_t len, int *fd, con
 		too_late(b, e);
 }
 
+void box_adopt_execs(struct box *b)
+{
+	box_restore_execs(b);
+	fleet_call_hooks(b->fleet, restored, b);
+}
+
 void box_request_open(struct box *b)
 {
 	b->asking = keeper_client_request_box(&b->fleet->keeper, WIRE_OPEN, 0, box_keeper_id(b),

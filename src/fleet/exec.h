@@ -19,6 +19,13 @@ enum {
 struct lang;
 struct exec_reader;
 
+/* The automatic checkpoint before a program: in its record. */
+struct exec_before {
+	int wanted;
+	char checkpoint[ID_MAX + 1]; /* "": there is none */
+	char skipped[120];           /* and this is why */
+};
+
 struct exec;
 struct exec_spec {                            /* borrowed for the call */
 	const char *const *argv, *const *env; /* env: in addition to the variables of the box */
@@ -47,6 +54,7 @@ struct exec_spec {                            /* borrowed for the call */
 			        * no client */
 	json_t *inputs;        /* NULL, or the hashes of a request that is too large to be stored */
 	const char *replay_of; /* "", or the run that it repeats */
+	const struct exec_before *before; /* NULL: no checkpoint was wanted before it */
 	const char *key; /* id of the key that is charged; NULL: the one that created the box */
 	/* May be NULL. Called while the row is written, before the start. What it writes to the
 	 * store is part of the same transaction. */
@@ -82,6 +90,7 @@ struct exec {
 	char *cwd;
 	json_t *request, *inputs;
 	char replay_of[ID_MAX + 1];
+	struct exec_before before;
 	int64_t started_ns;
 	uint64_t began_ms, wall_ms;
 	int begun;                 /* init knows it; before that its output cannot be read */
@@ -165,6 +174,8 @@ void exec_box_gone(struct exec *r, const struct wire_counters *figures);
 int exec_is_helper(const struct exec *r);
 void exec_free(struct exec *r);
 json_t *exec_json(const struct exec *r); /* for a running exec */
+/* checkpoint_before and checkpoint_skipped, if a checkpoint was wanted. */
+void exec_before_json(const struct exec_before *x, json_t *doc);
 json_t *exec_row_json(const struct store_run *row);
 void exec_json_set_cached(json_t *doc);                /* the program came from the compile cache */
 json_t *exec_row_request(const struct store_run *row); /* owned by the caller; NULL: none */

@@ -103,6 +103,7 @@ static json_t *make_record(struct exec *r, const struct exit_info *end, int64_t 
 		json_object_set_new(doc, "tag", json_string(r->tag));
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	exec_before_json(&r->before, doc);
 	return doc;
 }
 

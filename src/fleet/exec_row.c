@@ -12,6 +12,28 @@
 #define REQUEST "request" /* in a stored record: the request ... */
 #define INPUTS "inputs"   /* ... or its hashes, if it was too large */
 
+void exec_before_json(const struct exec_before *x, json_t *doc)
+{
+	if (!x->wanted)
+		return;
+	json_object_set_new(doc, "checkpoint_before",
+			    x->checkpoint[0] ? json_string(x->checkpoint) : json_null());
+	if (x->skipped[0])
+		json_object_set_new(doc, "checkpoint_skipped", json_text(x->skipped));
+}
+
+static void exec_before_read(const json_t *doc, struct exec_before *out)
+{
+	const json_t *id = json_object_get(doc, "checkpoint_before"),
+		     *why = json_object_get(doc, "checkpoint_skipped");
+
+	out->wanted = id != NULL;
+	if (json_is_string(id))
+		snprintf(out->checkpoint, sizeof(out->checkpoint), "%s", json_string_value(id));
+	if (json_is_string(why))
+		snprintf(out->skipped, sizeof(out->skipped), "%s", json_string_value(why));
+}
+
 /* The record as stored: with the request, which no client receives. */
 static json_t *stored_record(const struct exec *r, const json_t *record)
 {
@@ -23,6 +45,7 @@ static json_t *stored_record(const struct exec *r, const json_t *record)
 		json_object_set(doc, INPUTS, r->inputs);
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	exec_before_json(&r->before, doc);
 	return doc;
 }
 
@@ -153,6 +176,7 @@ void exec_restore_request(struct exec *r, const struct store_run *row)
 	r->inputs = json_incref(json_object_get(doc, INPUTS));
 	r->wall_ms = (uint64_t)json_integer_value(json_object_get(r->request, "timeout_ms"));
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", of ? of : "");
+	exec_before_read(doc, &r->before);
 	json_decref(doc);
 }
 
@@ -171,6 +195,7 @@ json_t *exec_json(const struct exec *r)
 					      : json_integer((json_int_t)exec_input_has(r))));
 	if (r->replay_of[0])
 		json_object_set_new(doc, "replay_of", json_string(r->replay_of));
+	exec_before_json(&r->before, doc);
 	return doc;
 }
 

@@ -306,6 +306,8 @@ int exec_launch(struct box *b, const struct exec_spec *want, struct exec_reader 
 		 : want->tag  ? want->tag
 			      : "");
 	snprintf(r->replay_of, sizeof(r->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	if (want->before)
+		r->before = *want->before;
 	r->request = start_request(b, want->request);
 	r->inputs = json_incref(want->inputs);
 	r->cwd = want->cwd ? strdup(want->cwd) : NULL;

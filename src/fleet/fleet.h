@@ -207,7 +207,7 @@ struct fleet {
 	struct fleet_receipts receipts; /* receipt/receipts.h */
 	struct execution *executions;   /* in progress; their boxes count together */
 	struct {
-		int folder;
+		int folder, copies;            /* of this node; of boxes of other nodes */
 		uint64_t team_bytes;           /* 0: no limit */
 	} snaps;                               /* snapshot.c */
 	struct vault *vault;                   /* values of secrets; NULL: none (tests) */

@@ -601,3 +601,8 @@ int isolation_can_stop_all(uint16_t tier)
 {
 	return tier != WIRE_TIER_PROCESS;
 }
+
+int isolation_has_checkpoints(const struct store_box *row)
+{
+	return !strcmp(isolation_tier(row), choose_tier_name(CHOOSE_CONTAINER));
+}

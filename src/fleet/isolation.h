@@ -128,3 +128,5 @@ json_t *isolation_text_json(const char *text, uint64_t features, const char *con
 json_t *isolation_tiers_json(const struct fleet *f); /* GET /v1/tiers: an array */
 /* The name of the tier in a row; valid as long as the program. */
 const char *isolation_tier(const struct store_box *row);
+int isolation_has_checkpoints(
+	const struct store_box *row); /* its files can be captured from outside */

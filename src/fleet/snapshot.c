@@ -1,6 +1,8 @@
 /* snapshot.c - see snapshot.h. */
 #include "fleet/snapshot.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 #include "fleet/exec_reader.h"
 
 #include <errno.h>
@@ -27,6 +29,8 @@ struct snapshot {
 	char box[ID_MAX + 1];
 	int fd;
 	int taking, hidden;
+	char sha256[2 * SHA256_BYTES + 1]; /* that the file must have; "": not known */
+	struct sha256 sum;
 	uint64_t bytes, most;
 	struct buf said;
 	struct err trouble; /* error of the server; kind 0: none */
@@ -50,23 +54,31 @@ static const char unpack_script[] =
 
 /* ---- the folder ---- */
 
+static int snapshots_folder(int dir, const char *name, int *out, struct err *e)
+{
+	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "make the folder %s", name);
+	*out = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *out < 0 ? err_sys(e, "open the folder %s", name) : 0;
+}
+
 int snapshots_init(struct fleet *f, const char *state, uint64_t team_bytes, struct err *e)
 {
 	auto_fd int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	f->snaps.folder = -1;
+	f->snaps.folder = f->snaps.copies = -1;
 	f->snaps.team_bytes = team_bytes;
 	if (dir < 0)
 		return err_sys(e, "open %.150s", state);
-	if (mkdirat(dir, "snapshots", 0700) < 0 && errno != EEXIST)
-		return err_sys(e, "make the folder of snapshots");
-	f->snaps.folder = openat(dir, "snapshots", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return f->snaps.folder < 0 ? err_sys(e, "open the folder of snapshots") : 0;
+	if (snapshots_folder(dir, "snapshots", &f->snaps.folder, e) < 0)
+		return -1;
+	return snapshots_folder(dir, "copies", &f->snaps.copies, e);
 }
 
 void snapshots_fini(struct fleet *f)
 {
 	own_close_fd(&f->snaps.folder);
+	own_close_fd(&f->snaps.copies);
 }
 
 static const char *file_name(const char *id, const char *ending, char out[32])
@@ -253,6 +265,19 @@ static void snapshot_output(struct exec_reader *t, unsigned stream, uint64_t off
 
 /* ---- into a box ---- */
 
+/* After the last byte was read. */
+static int snapshot_is_unchanged(struct snapshot *s)
+{
+	uint8_t sum[SHA256_BYTES];
+	char text[2 * SHA256_BYTES + 1];
+
+	if (!s->sha256[0])
+		return 1;
+	sha256_end(&s->sum, sum);
+	hex_encode(text, sum, sizeof(sum));
+	return strcmp(text, s->sha256) == 0;
+}
+
 static void snapshot_feed(struct snapshot *s)
 {
 	char piece[PIECE];
@@ -260,6 +285,8 @@ static void snapshot_feed(struct snapshot *s)
 
 	while (s->reader.run && !s->reader.run->over &&
 	       (n = read(s->fd, piece, sizeof(piece))) > 0) {
+		if (s->sha256[0])
+			sha256_add(&s->sum, piece, (size_t)n);
 		if (exec_stdin(s->reader.run, piece, (size_t)n)) {
 			exec_input_await(s->reader.run, &s->low);
 			return;
@@ -267,6 +294,11 @@ static void snapshot_feed(struct snapshot *s)
 	}
 	if (s->reader.run && n < 0) {
 		err_sys(&s->trouble, "read snapshot %s", s->row.id);
+		give_up(s);
+	} else if (s->reader.run && !snapshot_is_unchanged(s)) {
+		err_set(&s->trouble, ERR_SYS,
+			"snapshot %s is damaged: its digest is not that of the file which was sent",
+			s->row.id);
 		give_up(s);
 	} else if (s->reader.run) {
 		exec_input_close(s->reader.run);
@@ -384,21 +416,19 @@ int snapshot_take(struct fleet *f, struct box *b, const struct store_snapshot *w
 	return 0;
 }
 
-int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done *done, void *ctx,
-		  struct snapshot **out, struct err *e)
+static int snapshot_fill_from(int folder, struct snapshot *s, struct box *b, struct snapshot **out,
+			      struct err *e)
 {
-	struct snapshot *s = snap_new(f, b, done, ctx);
 	const char *packer;
 	char name[32];
 
-	memcpy(s->row.id, id, ID_MAX + 1);
-	s->fd = openat(f->snaps.folder, file_name(id, "snap", name),
+	s->fd = openat(folder, file_name(s->row.id, "snap", name),
 		       O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd < 0)
-		err_sys(e, "open snapshot %s", id);
+		err_sys(e, "open snapshot %s", s->row.id);
 	packer = s->fd < 0 ? NULL : packer_of(s->fd);
 	if (s->fd >= 0 && !packer)
-		err_set(e, ERR_SYS, "snapshot %s is damaged", id);
+		err_set(e, ERR_SYS, "snapshot %s is damaged", s->row.id);
 	if (!packer || snapshot_start(s, b, packer, e) < 0) {
 		snap_free(s);
 		return -1;
@@ -406,4 +436,35 @@ int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done 
 	*out = s;
 	snapshot_feed(s);
 	return 0;
+}
+
+int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done *done, void *ctx,
+		  struct snapshot **out, struct err *e)
+{
+	struct snapshot *s = snap_new(f, b, done, ctx);
+
+	memcpy(s->row.id, id, ID_MAX + 1);
+	return snapshot_fill_from(f->snaps.folder, s, b, out, e);
+}
+
+int snapshot_fill_copy(struct fleet *f, struct box *b, const char *id, const char *sha256,
+		       snapshot_done *done, void *ctx, struct snapshot **out, struct err *e)
+{
+	struct snapshot *s = snap_new(f, b, done, ctx);
+
+	memcpy(s->row.id, id, ID_MAX + 1);
+	snprintf(s->sha256, sizeof(s->sha256), "%s", sha256);
+	sha256_init(&s->sum);
+	return snapshot_fill_from(f->snaps.copies, s, b, out, e);
+}
+
+int snapshot_open(struct fleet *f, const char *id, int *out_fd, struct err *e)
+{
+	char name[32];
+
+	file_name(id, "snap", name);
+	*out_fd = openat(f->snaps.folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (*out_fd < 0 && errno == ENOENT)
+		*out_fd = openat(f->snaps.copies, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return *out_fd < 0 ? err_sys(e, "open snapshot %s", id) : 0;
 }

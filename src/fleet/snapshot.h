@@ -1,6 +1,6 @@
 /* snapshot.h - stores the files of a box in one file of the server, and copies them into other
  * boxes.
- * Owns:         <state>/snapshots; one file there while it is written or read.
+ * Owns:         <state>/snapshots and <state>/copies; one file there while it is written or read.
  * Does not own: authorization and names (v1/); the rows (store/snapshots.h).
  *
  *   box: tar | zstd --> ID.part, renamed to ID.snap --> zstd | tar: another box
@@ -31,6 +31,12 @@ must_check int snapshot_take(struct fleet *f, struct box *b, const struct store_
 /* Unpacks a snapshot into a new box. */
 must_check int snapshot_fill(struct fleet *f, struct box *b, const char *id, snapshot_done *done,
 			     void *ctx, struct snapshot **out, struct err *e);
+/* The same with a copy of another node's snapshot, <state>/copies/ID.snap, whose digest is checked (hexadecimal). */
+must_check int snapshot_fill_copy(struct fleet *f, struct box *b, const char *id,
+				  const char *sha256, snapshot_done *done, void *ctx,
+				  struct snapshot **out, struct err *e);
 void snapshot_cancel(struct snapshot *s); /* done() is not called; NULL is fine */
+/* The file of a complete snapshot of this node, or of a copy. */
+must_check int snapshot_open(struct fleet *f, const char *id, int *out_fd, struct err *e);
 /* Removes row and file. */
 must_check int snapshot_remove(struct fleet *f, const char *id, struct err *e);

@@ -93,8 +93,9 @@ static void claim_look(struct gateway_call *x, const struct names_answer *a)
 	}
 	snprintf(target, sizeof(target), "/v1/boxes/%s", a->box);
 	c->look = (struct node_request){ .done = claim_looked };
-	node_request_get(&c->look, x->gateway->tunnels, x->call->api->loop, a->node, target,
-			 x->identity, FANOUT_MS);
+	node_request_send(&c->look, x->gateway->tunnels, x->call->api->loop, a->node,
+			  &(struct node_request_what){ .target = target, .identity = x->identity },
+			  FANOUT_MS);
 }
 
 /* ---- claims ---- */

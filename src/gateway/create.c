@@ -7,7 +7,10 @@
  *
  * The own node of a text is the first by a hash of text and number: all gateways choose the same one without
  * asking each other, as long as they are connected to the same nodes. */
+#include "api/quota.h"
+#include "base/cleanup.h"
 #include "gateway/gateway_call.h"
+#include "gateway/moved.h"
 #include "http/client.h"
 
 #include <stdio.h>
@@ -23,11 +26,43 @@ static const char *create_text(const struct gateway_call *x, const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* ---- labels ---- */
+
+/* The labels that the node must have, as the array for place.h; NULL: the request names none, or is invalid, and a node
+ * rejects it. */
+static const char *const *create_labels(const struct gateway_call *x,
+					const char *out[PLACE_LABELS + 1])
+{
+	const json_t *all = json_object_get(x->doc, "labels"), *one;
+	unsigned n = 0;
+	size_t i;
+
+	if (!json_is_array(all) || json_array_size(all) > PLACE_LABELS)
+		return NULL;
+	json_array_foreach(all, i, one) if (json_is_string(one)) out[n++] = json_string_value(one);
+	out[n] = NULL;
+	return out;
+}
+
+static int create_has_labels(const struct control_figures *f, const char *const *labels)
+{
+	for (; labels && *labels; labels++) {
+		unsigned i = 0;
+
+		while (i < f->nlabels && strcmp(f->labels[i], *labels) != 0)
+			i++;
+		if (i == f->nlabels)
+			return 0;
+	}
+	return 1;
+}
+
 /* ---- the node of a text ---- */
 
-static int create_own_node(struct gateway_call *x, const char *kind, const char *text)
+int create_own_node(const struct gateway_call *x, const char *kind, const char *text)
 {
 	struct tunnel_node *best = NULL;
+	const char *labels[PLACE_LABELS + 1];
 	uint64_t most = 0;
 	char whole[512];
 
@@ -37,7 +72,8 @@ static int create_own_node(struct gateway_call *x, const char *kind, const char 
 		char each[560];
 		uint64_t score;
 
-		if (n->state != TUNNEL_UP || n->figures.draining)
+		if (n->state != TUNNEL_UP || n->figures.draining ||
+		    !create_has_labels(&n->figures, create_labels(x, labels)))
 			continue;
 		snprintf(each, sizeof(each), "%u %s", n->number, whole);
 		score = control_hash(each);
@@ -56,7 +92,7 @@ static void create_place(struct gateway_call *x);
 static uint64_t create_memory(const struct gateway_call *x)
 {
 	const json_t *limits = json_object_get(x->doc, "limits");
-	json_int_t n = json_integer_value(json_object_get(limits, "memory"));
+	json_int_t n = json_integer_value(json_object_get(limits, "mem"));
 
 	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
 }
@@ -126,11 +162,13 @@ static int create_waits(struct gateway_call *x)
 
 static void create_place(struct gateway_call *x)
 {
-	const char *template = create_text(x, "template"), *e2b = create_text(x, "templateID");
+	const char *labels[PLACE_LABELS + 1], *template = create_text(x, "template"),
+					      *e2b = create_text(x, "templateID");
 	struct place_request r = { .template = template ? template
 					       : e2b    ? e2b
 							: "",
 				   .memory = create_memory(x),
+				   .labels = create_labels(x, labels),
 				   .node = -1,
 				   .tried = x->tried,
 				   .ntried = x->ntried };
@@ -174,6 +212,8 @@ static void create_without_name(struct gateway_call *x)
 
 /* ---- what the body names ---- */
 
+static void create_named(struct gateway_call *x);
+
 static void create_name_found(struct gateway_call *x, int node)
 {
 	if (node >= 0)
@@ -193,57 +233,148 @@ static void create_source_found(struct gateway_call *x, int node)
 		create_at(x, (unsigned)node);
 		return;
 	}
+	if (x->missing[0]) {
+		find_fail_missing(x);
+		return;
+	}
 	err_set(&e, ERR_NOT_FOUND, "no node that is connected has the snapshot or volume");
 	call_error(x->call, 404, "not_found", "what the box shall be made of was not found", e.msg,
 		   "atoll snapshot ls and atoll volume ls show all that exist");
 }
 
-/* The snapshot or the first volume of a box; its node must create the box. */
+static void create_template_found(struct gateway_call *x, int node)
+{
+	if (node < 0 && x->missing[0])
+		find_fail_missing(x);
+	else if (node >= 0 && !x->is_common)
+		create_at(x, (unsigned)node);
+	else
+		create_named(x);
+}
+
+/* The template of a box, or of the program that a schedule starts; NULL: every node has it. */
+static const char *create_template(const struct gateway_call *x)
+{
+	const json_t *run = json_object_get(x->doc, "run");
+	const char *name = create_text(x, "template"), *e2b = create_text(x, "templateID"),
+		   *started = json_string_value(json_object_get(run, "template"));
+
+	name = name ? name : e2b ? e2b : started;
+	return name && strcmp(name, "base") != 0 ? name : NULL;
+}
+
+/* The checkpoint, the snapshot or the first volume of a box; its node must create the box. */
 static const char *create_source(const struct gateway_call *x, const char **out_collection)
 {
-	const json_t *volumes = json_object_get(x->doc, "volumes");
-	const json_t *first = json_is_array(volumes) ? json_array_get(volumes, 0) : NULL;
+	const json_t *volumes = json_object_get(x->doc, "volumes"),
+		     *mounts = json_object_get(x->doc, "volumeMounts");
+	const json_t *first =
+		json_is_array(volumes) ? json_array_get(volumes, 0) : json_array_get(mounts, 0);
 	const char *volume = json_is_string(first)
 				     ? json_string_value(first)
 				     : json_string_value(json_object_get(first, "volume"));
-	const char *snapshot = create_text(x, "snapshot");
+	const char *snapshot = create_text(x, "snapshot"), *e2b = create_text(x, "templateID"),
+		   *checkpoint = create_text(x, "checkpoint");
 
-	if (strcmp(x->call->req->path, "/v1/volumes") == 0)
+	if (!volume)
+		volume = json_string_value(json_object_get(first, "name"));
+	if (x->target.collection && strcmp(x->target.collection, "/v1/volumes") == 0)
 		return NULL;
+	if (e2b && target_node_of(e2b, strcspn(e2b, ":")) >= 0)
+		return e2b; /* a snapshot of E2B */
 	*out_collection = snapshot ? "/v1/snapshots" : "/v1/volumes";
-	return snapshot ? snapshot : volume;
+	return checkpoint ? checkpoint : snapshot ? snapshot : volume;
+}
+
+/* A box by its name, unless the coordinator is asked (claim.c); other objects of the same list. */
+static void create_named(struct gateway_call *x)
+{
+	const char *name = create_text(x, "name");
+
+	if (name && target_is_plain_name(name) && !x->claim.nkeys)
+		find_begin(x, x->target.collection ? x->target.collection : "/v1/boxes", name,
+			   create_name_found);
+	else
+		create_without_name(x);
 }
 
 static void create_choose(struct gateway_call *x)
 {
 	const char *collection = "", *source = create_source(x, &collection),
-		   *name = create_text(x, "name");
-	int node = source ? target_node_of(source, strlen(source)) : -1;
+		   *name = create_text(x, "name"), *template = create_template(x);
+	int node = source ? target_node_of(source, strcspn(source, ":")) : -1;
 
 	claim_read(x, name && target_is_plain_name(name) ? name : NULL, create_text(x, "session"),
 		   create_text(x, "template"));
 	if (node >= 0)
 		create_at(x, (unsigned)node);
-	else if (source && target_is_plain_name(source))
+	else if (source && target_is_plain_name(source) && *collection)
 		find_begin(x, collection, source, create_source_found);
-	else if (name && target_is_plain_name(name) && !x->claim.nkeys)
-		find_begin(x,
-			   strcmp(x->call->req->path, "/v1/volumes") == 0 ? "/v1/volumes"
-									  : "/v1/boxes",
-			   name, create_name_found);
+	else if (template)
+		templates_find(x, template, create_template_found);
 	else
-		create_without_name(x);
+		create_named(x);
 }
 
 /* ---- the body ---- */
+
+static void create_read_body(struct gateway_call *x)
+{
+	const struct http_req *r = x->call->req;
+
+	x->body = &r->body;
+	x->doc = json_loadb(r->body.p ? r->body.p : "", r->body.len, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* ---- the limit of boxes of the team ---- */
+
+static void create_shared(struct shares_ask *a, int result)
+{
+	struct gateway_call *x = loop_owner(a, struct gateway_call, share);
+
+	x->has_share = result > 0;
+	if (result > 0)
+		create_choose(x);
+	else
+		quota_refuse_box(x->call,
+				 result < 0
+					 ? "the database of the cluster does not answer, and the "
+					   "share of this gateway is used up"
+					 : NULL);
+}
+
+static int create_makes_box(const char *path)
+{
+	static const char *const all[] = { "/v1/boxes", "/sandboxes", "/v2/sandboxes" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (strcmp(path, all[i]) == 0)
+			return 1;
+	return 0;
+}
+
+/* 1: the team may have one more box, or has no limit. 0: create_shared() follows. */
+static int create_has_share(struct gateway_call *x)
+{
+	struct call *c = x->call;
+	uint64_t limit = quota_box_limit(c->api, c->who.team);
+
+	if (!limit || !x->gateway->shares || !create_makes_box(c->req->path))
+		return 1;
+	x->share.done = create_shared;
+	x->has_share = shares_take(x->gateway->shares, &x->share, c->who.team, limit);
+	return x->has_share;
+}
 
 static void create_body_arrived(struct http_req *r)
 {
 	struct gateway_call *x = ((struct call *)r->user)->state;
 
-	x->body = &r->body;
-	x->doc = json_loadb(r->body.p ? r->body.p : "", r->body.len, JSON_REJECT_DUPLICATES, NULL);
-	create_choose(x);
+	create_read_body(x);
+	if (x->target.kind == TARGET_TEMPLATE)
+		templates_create(x);
+	else if (create_has_share(x))
+		create_choose(x);
 }
 
 void create_begin(struct gateway_call *x, int is_stream)
@@ -259,30 +390,35 @@ void create_begin(struct gateway_call *x, int is_stream)
 	r->on_body_end = create_body_arrived;
 }
 
-static void create_box_found(struct gateway_call *x, int node)
+static void create_object_found(struct gateway_call *x, int node)
 {
-	const char *box = create_text(x, "box");
-
 	if (node >= 0)
 		forward_begin(x, (unsigned)node);
+	else if (x->missing[0])
+		find_fail_missing(x);
 	else
-		call_error(x->call, 404, "not_found", "there is no such box", box, "atoll ls");
+		create_place(x); /* any node says that it has no such object */
 }
 
 static void create_from_body_arrived(struct http_req *r)
 {
 	struct gateway_call *x = ((struct call *)r->user)->state;
-	const char *box;
+	int is_template = strcmp(x->target.collection, TARGET_TEMPLATES) == 0;
+	const char *object;
 	int node;
 
-	x->body = &r->body;
-	x->doc = json_loadb(r->body.p ? r->body.p : "", r->body.len, JSON_REJECT_DUPLICATES, NULL);
-	box = create_text(x, "box");
-	node = box ? target_node_of(box, strlen(box)) : -1;
+	create_read_body(x);
+	object = create_text(x, is_template ? "target" : "box");
+	object = object || !is_template ? object : create_text(x, "name");
+	node = object && !is_template
+		       ? gateway_moved_node(x->gateway->moved, object, strlen(object))
+		       : -1;
 	if (node >= 0)
 		forward_begin(x, (unsigned)node);
-	else if (box && target_is_plain_name(box))
-		find_begin(x, "/v1/boxes", box, create_box_found);
+	else if (object && is_template)
+		templates_find(x, object, create_object_found);
+	else if (object && target_is_plain_name(object))
+		find_begin(x, x->target.collection, object, create_object_found);
 	else
 		create_place(x); /* an invalid request: any node says why */
 }
@@ -296,6 +432,10 @@ void create_from_body(struct gateway_call *x)
 void create_end(struct gateway_call *x)
 {
 	create_once_end(x);
+	shares_cancel(&x->share);
+	if (x->has_share) /* no box was created */
+		shares_release(x->gateway->shares, x->call->who.team);
+	x->has_share = 0;
 	timer_fini(&x->wait);
 	json_decref(x->doc);
 	json_decref(x->ended);

@@ -20,6 +20,7 @@ enum {
 	DIRECTORY_RETRY_MS = 250,
 	DIRECTORY_MAINTAIN_MS = 3600000,
 	DIRECTORY_MAINTAIN_FIRST_MS = 2000,
+	DIRECTORY_BOX_MS = 60000,
 };
 
 struct directory_batch {
@@ -263,6 +264,10 @@ int directory_add_own(struct directory *d, unsigned number, const json_t *rows, 
 struct directory_box {
 	struct directory_box *next, **at;
 	struct cluster_request request;
+	void (*stored)(void *user, const char *team);
+	void *user;
+	char team[STORE_NAME + 1];
+	struct timer late; /* the database did not answer: the node sends the row, too */
 };
 
 static void directory_end_box(struct directory_box *b)
@@ -271,19 +276,37 @@ static void directory_end_box(struct directory_box *b)
 	if (b->next)
 		b->next->at = b->at;
 	cluster_client_cancel(&b->request);
+	timer_fini(&b->late);
 	free(b);
+}
+
+static void directory_box_stored(struct directory_box *b)
+{
+	if (b->stored)
+		b->stored(b->user, b->team);
+	directory_end_box(b);
+}
+
+static void directory_box_late(struct timer *t)
+{
+	directory_box_stored(loop_owner(t, struct directory_box, late));
 }
 
 /* Stored or not: the node sends the row, too. */
 static void directory_box_answered(struct cluster_request *r, const json_t *answer,
 				   const struct err *e)
 {
+	struct directory_box *b = loop_owner(r, struct directory_box, request);
+
 	(void)answer;
-	(void)e;
-	directory_end_box(loop_owner(r, struct directory_box, request));
+	if (e && b->stored)
+		timer_set(&b->late, DIRECTORY_BOX_MS);
+	else
+		directory_box_stored(b);
 }
 
-void directory_add_box(struct directory *d, unsigned node, const char *text)
+void directory_add_box(struct directory *d, unsigned node, const char *text, const char *team,
+		       void (*stored)(void *user, const char *team), void *user)
 {
 	json_t *row = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	const char *kind = json_string_value(json_object_get(row, "kind"));
@@ -298,6 +321,10 @@ void directory_add_box(struct directory *d, unsigned node, const char *text)
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		abort();
+	b->stored = stored;
+	b->user = user;
+	snprintf(b->team, sizeof(b->team), "%s", team);
+	timer_init(&b->late, d->loop, directory_box_late);
 	b->next = d->boxes;
 	b->at = &d->boxes;
 	if (b->next)

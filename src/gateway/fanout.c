@@ -51,7 +51,12 @@ void fanout_begin(struct fanout *f, struct tunnels *t, struct loop *l, fanout_ta
 			continue;
 		f->waiting++;
 		a->request.done = fanout_answered;
-		node_request_get(&a->request, t, l, x->number, text, identity, FANOUT_MS);
+		node_request_send(&a->request, t, l, x->number,
+				  &(struct node_request_what){ .method = f->method,
+							       .headers = f->headers,
+							       .target = text,
+							       .identity = identity },
+				  FANOUT_MS);
 	}
 	if (!f->waiting)
 		timer_set(&f->none, 0);

@@ -18,6 +18,7 @@ struct fanout {
 	/* Called once, from the loop, when every node has answered or is late. */
 	void (*done)(struct fanout *f);
 	void *user;
+	const char *method, *headers; /* of the requests, as in node_request.h; NULL: GET, none */
 	unsigned n, waiting;
 	struct timer none; /* when no node is connected */
 	struct fanout_answer *v;

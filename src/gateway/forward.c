@@ -121,6 +121,21 @@ static const char *forward_returns(void *user, const struct http_header *h)
 	return strcmp(h->name, FORWARD_BOX) == 0 ? NULL : h->value;
 }
 
+static void forward_box_stored(void *user, const char *team)
+{
+	shares_spend(((struct gateway *)user)->shares, team);
+}
+
+/* A new box is a part of the share of this gateway until its row is stored. */
+static void forward_add_box(struct gateway_call *x, int status, const char *row)
+{
+	int is_new = x->has_share && status == 201;
+
+	x->has_share -= is_new;
+	directory_add_box(x->gateway->directory, x->node, row, x->call->who.team,
+			  is_new ? forward_box_stored : NULL, x->gateway);
+}
+
 static const char *forward_judge(void *user, const struct http_answer *a)
 {
 	struct gateway_call *x = user;
@@ -128,7 +143,7 @@ static const char *forward_judge(void *user, const struct http_answer *a)
 
 	for (unsigned i = 0; x->gateway->directory && i < a->nheaders; i++)
 		if (strcmp(a->headers[i].name, FORWARD_BOX) == 0)
-			directory_add_box(x->gateway->directory, x->node, a->headers[i].value);
+			forward_add_box(x, a->status, a->headers[i].value);
 
 	x->is_refused = why != NULL;
 	return why;
@@ -219,6 +234,10 @@ void forward_begin(struct gateway_call *x, unsigned node)
 	struct http_req *r = x->call->req;
 	int rc;
 
+	if (x->target.shape == TARGET_VOLUME) {
+		volume_begin(x, node);
+		return;
+	}
 	r->on_drain = forward_on_drain;
 	r->on_eof = forward_on_eof;
 	x->node = node;

@@ -2,7 +2,10 @@
 #include "api/auth.h"
 #include "api/quota.h"
 #include "e2b/e2b.h"
+#include "gateway/copies.h"
+#include "gateway/deletions.h"
 #include "gateway/gateway_call.h"
+#include "gateway/moved.h"
 #include "gateway/node_events.h"
 #include "gateway/nodes.h"
 #include "gateway/socket.h"
@@ -24,12 +27,18 @@ static void gateway_drop(struct call *c)
 	list_end(x);
 	create_end(x);
 	claim_end(x);
+	deletions_end(x);
+	gather_end(x);
+	stream_end(x);
+	volume_end(x);
 }
 
-static void gateway_named(struct gateway_call *x, int node)
+void gateway_named(struct gateway_call *x, int node)
 {
 	if (node >= 0)
 		forward_begin(x, (unsigned)node);
+	else if (x->missing[0])
+		find_fail_missing(x);
 	else if (x->target.is_keyless)
 		e2b_no_box(x->call, 502, x->target.object, 0, "The sandbox was not found");
 	else if (x->ended)
@@ -49,6 +58,17 @@ static void gateway_any(struct gateway_call *x)
 		forward_begin(x, (unsigned)node);
 	else
 		forward_fail_unreachable(x, e.msg);
+}
+
+static void gateway_home(struct gateway_call *x)
+{
+	int node = create_own_node(x, "templates", "");
+
+	forward_hold_body(x);
+	if (node >= 0)
+		forward_begin(x, (unsigned)node);
+	else
+		forward_fail_unreachable(x, "no node is connected");
 }
 
 /* The node itself carries out what the path orders. */
@@ -79,9 +99,22 @@ static void gateway_go(struct gateway_call *x)
 			break;
 		}
 		forward_hold_body(x);
-		find_begin(x, x->target.collection, x->target.object, gateway_named);
+		if (strcmp(x->target.collection, TARGET_TEMPLATES) == 0)
+			templates_go(x);
+		else
+			find_begin(x, x->target.collection, x->target.object, gateway_named);
+		break;
+	case TARGET_SHARED:
+		link_run(x);
+		break;
+	case TARGET_FILE:
+		link_file(x);
+		break;
+	case TARGET_HOME:
+		gateway_home(x);
 		break;
 	case TARGET_CREATE:
+	case TARGET_TEMPLATE:
 	case TARGET_STREAM:
 		create_begin(x, x->target.kind == TARGET_STREAM);
 		break;
@@ -98,9 +131,13 @@ static void gateway_go(struct gateway_call *x)
 	case TARGET_LIST:
 		list_begin(x);
 		break;
+	case TARGET_GATHER:
+		gather_begin(x);
+		break;
 	case TARGET_SOCKET:
 		gateway_socket_open(x);
 		break;
+	case TARGET_SIGNED: /* target_find() has made it TARGET_NODE or TARGET_LOCAL */
 	case TARGET_ABSENT:
 	case TARGET_LOCAL:
 		call_error(x->call, 501, "not_supported", "a gateway does not serve this path yet",
@@ -147,6 +184,19 @@ static int gateway_admits(struct gateway_call *x)
 	return 1;
 }
 
+/* A box that was restarted on another node. */
+static void gateway_find_moved(const struct gateway *g, struct target *t)
+{
+	int node = t->kind == TARGET_NODE || t->kind == TARGET_NAME
+			   ? gateway_moved_node(g->moved, t->object, strcspn(t->object, "-."))
+			   : -1;
+
+	if (node < 0)
+		return;
+	t->kind = TARGET_NODE;
+	t->node = (unsigned)node;
+}
+
 static int gateway_take(struct call *c)
 {
 	struct gateway *g = c->api->gateway;
@@ -157,6 +207,7 @@ static int gateway_take(struct call *c)
 	if (!g || c->req->trusted_peer) /* a gateway has sent it here: never in a circle */
 		return 0;
 	target_find(&t, c->req, host && auth_is_preview_host(c->api, host));
+	gateway_find_moved(g, &t);
 	/* A path that no daemon has gets the same answer as on one machine. */
 	if (t.kind == TARGET_LOCAL ||
 	    (t.kind == TARGET_ABSENT && !t.is_e2b && !call_has_path(c->api->native, c->req)))
@@ -209,6 +260,14 @@ static void gateway_tick(struct timer *t)
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 }
 
+static void gateway_restart(void *user, unsigned node, int64_t epoch)
+{
+	struct gateway *g = user;
+
+	if (g->copies)
+		gateway_copies_restart(g->copies, node, epoch);
+}
+
 int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 		struct gateway_leases *leases, enum place_policy policy, struct err *e)
 {
@@ -230,8 +289,9 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 	a->gateway = *out = g;
 	if (leases)
 		gateway_leases_set_hooks(
-			leases,
-			&(struct gateway_lease_hooks){ .user = g, .changed = node_events_changed });
+			leases, &(struct gateway_lease_hooks){ .user = g,
+							       .changed = node_events_changed,
+							       .restart = gateway_restart });
 	return 0;
 }
 

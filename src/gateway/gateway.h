@@ -5,14 +5,27 @@
  *   client -> key, role, rate -> target.h -> forward.c                                 a node by its number
  *                                         -> find.c -> forward.c                       a box by its name
  *                                         -> create.c -> place.h -> forward.c          a new box
- *                                         -> list.c -> fanout.h                        all nodes, merged */
+ *                                         -> templates.c -> find.c -> forward.c        a template
+ *                                         -> list.c, gather.c -> fanout.h              all nodes, merged */
 #pragma once
 #include "api/api.h"
 #include "cluster/place.h"
 #include "cluster/scale.h"
 #include "gateway/leases.h"
 
+struct gateway_copies;
+struct gateway_moved;
 struct gateway_names;
+struct gateway_shares;
+
+enum { GATEWAY_TEMPLATES = 256, GATEWAY_TEMPLATE = 200 };
+
+struct gateway_template { /* templates.c: where it was found a moment ago */
+	uint64_t until_ms;
+	char team[STORE_NAME + 1], path[GATEWAY_TEMPLATE];
+	unsigned node;
+	int is_common; /* every node has it */
+};
 
 struct gateway_figures {
 	uint64_t forwarded, repeated, created, refused, unreachable, lists, lists_incomplete;
@@ -23,16 +36,20 @@ struct gateway {
 	struct tunnels *tunnels;
 	struct gateway_leases *leases; /* NULL: this machine has not joined */
 	struct gateway_names *names;   /* NULL: without a coordinator */
+	struct gateway_moved *moved;   /* the same */
+	struct gateway_copies *copies; /* the same */
 	struct place *place;
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;
-	uint64_t directory_avoid_ms; /* until then lists are asked from the nodes */
+	struct gateway_shares *shares; /* NULL: without a database */
+	uint64_t directory_avoid_ms;   /* until then lists are asked from the nodes */
 	struct timer tick;
 	uint64_t started_ms;
 	struct scale scale;
 	unsigned nodes_min;    /* cluster.nodes_min */
 	uint64_t node_boot_ms; /* cluster.node_boot */
 	struct gateway_figures figures;
+	struct gateway_template templates[GATEWAY_TEMPLATES];
 };
 
 /* Sets api->gateway. Tunnels and leases live longer; names may be set before the first request. */

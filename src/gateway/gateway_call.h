@@ -2,14 +2,19 @@
  * Owns: the steps in progress; they end with the request. */
 #pragma once
 #include "api/identity.h"
+#include "coordinator/cluster_client.h"
 #include "gateway/fanout.h"
 #include "gateway/gateway.h"
 #include "gateway/names.h"
+#include "gateway/shares.h"
 #include "gateway/target.h"
 #include "http/relay.h"
 
 struct create_once;
+struct gateway_gather;
 struct gateway_list;
+struct gateway_stream;
+struct gateway_volume;
 struct list_query;
 
 struct claim { /* claim.c: the names of a new box */
@@ -44,7 +49,16 @@ struct gateway_call {
 	struct fanout fanout;
 	void (*found)(struct gateway_call *x, int node); /* -1: no node has it */
 	char *path;                                      /* of the object */
+	const char *find_method, *find_headers;          /* as in fanout.h */
 	json_t *ended; /* the answer of a node where it has ended; NULL: none */
+	int home;      /* this node is asked first; -1: all at once */
+	int is_common; /* what was found is a part of the server: any node has it */
+	char missing
+		[CONTROL_NAME]; /* a node that did not answer, whose number is in node; "": all did */
+
+	/* templates.c */
+	char template_path[GATEWAY_TEMPLATE];
+	void (*template_found)(struct gateway_call *x, int node);
 
 	/* create.c */
 	json_t *doc; /* the body; NULL: not JSON, the node rejects it */
@@ -52,13 +66,26 @@ struct gateway_call {
 	unsigned ntried, waits;
 	struct timer wait;
 
+	struct { /* deletions.c */
+		struct cluster_request request;
+		void (*failed)(struct gateway_call *x); /* NULL: not stored */
+	} deletion;
+	struct shares_ask share;
+	int has_share; /* one box of the limit of the team */
+
 	struct create_once *once; /* create_once.c */
 	struct claim claim;
 	struct names_ask naming; /* find.c */
 
-	struct gateway_list *list; /* list.c */
-	struct list_query *query;  /* list_directory.c */
+	struct gateway_list *list;     /* list.c */
+	struct list_query *query;      /* list_directory.c */
+	struct gateway_stream *stream; /* stream.c */
+	struct gateway_gather *gather; /* gather.c */
+	struct gateway_volume *volume; /* volume.c */
 };
+
+/* gateway.c: the object that the path names is at this node; -1: nowhere. */
+void gateway_named(struct gateway_call *x, int node);
 
 /* forward.c */
 /* Reads the body as it arrives; it waits until forward_begin(). */
@@ -73,7 +100,11 @@ void forward_fail_unreachable(struct gateway_call *x, const char *why);
 /* find.c: found() is called from the loop. */
 void find_begin(struct gateway_call *x, const char *collection, const char *object,
 		void (*found)(struct gateway_call *x, int node));
+/* The same for any path and method, with further header lines, all of which outlive the search. */
+void find_begin_path(struct gateway_call *x, const char *path, const char *method,
+		     const char *headers, void (*found)(struct gateway_call *x, int node));
 void find_end(struct gateway_call *x);
+void find_fail_missing(struct gateway_call *x); /* 503: x->missing may have it */
 int find_oldest(
 	const struct fanout *f); /* the node whose answer is the oldest object; -1: none has it */
 
@@ -84,13 +115,29 @@ void claim_begin(struct gateway_call *x, unsigned node); /* then forward_begin()
 void claim_judge(struct gateway_call *x, const struct http_answer *a);
 void claim_end(struct gateway_call *x);
 
-void create_begin(struct gateway_call *x, int is_stream); /* create.c */
+/* create.c */
+void create_begin(struct gateway_call *x, int is_stream);
+/* The own node of a text: the first by a hash of text and number. -1: no node is connected. */
+int create_own_node(const struct gateway_call *x, const char *kind, const char *text);
 void create_end(struct gateway_call *x);
 /* create_once.c: 1: go() follows, with the node that the key was used at first, or this one. */
 int create_once_begin(struct gateway_call *x, const char *key, unsigned node,
 		      void (*go)(struct gateway_call *x, unsigned node));
 void create_once_end(struct gateway_call *x);
-void create_from_body(struct gateway_call *x); /* the node of the box that the body names */
+void create_from_body(struct gateway_call *x); /* the node of the object that the body names */
+/* templates.c: the node of a template; found() follows, as of find_begin(). */
+void templates_find(struct gateway_call *x, const char *reference,
+		    void (*found)(struct gateway_call *x, int node));
+void templates_create(struct gateway_call *x); /* a build, with the body */
+void templates_go(struct gateway_call *x);     /* the template that the path names */
+void link_run(struct gateway_call *x);         /* link.c */
+void link_file(struct gateway_call *x);
+void stream_begin(struct gateway_call *x); /* stream.c */
+void stream_end(struct gateway_call *x);
+void gather_begin(struct gateway_call *x); /* gather.c */
+void gather_end(struct gateway_call *x);
+void volume_begin(struct gateway_call *x, unsigned node); /* volume.c */
+void volume_end(struct gateway_call *x);
 
 void list_begin(struct gateway_call *x); /* list.c */
 void list_end(struct gateway_call *x);

@@ -345,9 +345,7 @@ void list_begin(struct gateway_call *x)
 		return;
 	}
 	if (list_is_stream(r)) {
-		call_error(x->call, 501, "not_supported",
-			   "a gateway has no stream of all events yet", r->path,
-			   "read pages, or follow one box: GET /v1/boxes/ID/events");
+		stream_begin(x);
 		return;
 	}
 	if (!list_directory_begin(x, l->limit > STORE_PAGE_MAX ? STORE_PAGE_MAX : l->limit,

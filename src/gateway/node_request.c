@@ -31,6 +31,7 @@ static void node_request_end(struct node_request *x, int status, const char *why
 	node_request_release(x);
 	timer_fini(&x->clock);
 	buf_fini(&x->head);
+	buf_fini(&x->body);
 	x->done(x, status, status ? answer.p : NULL, status ? answer.len : 0, why);
 }
 
@@ -43,6 +44,7 @@ void node_request_cancel(struct node_request *x)
 	node_request_release(x);
 	timer_fini(&x->clock);
 	buf_fini(&x->head);
+	buf_fini(&x->body);
 	buf_fini(&x->answer);
 }
 
@@ -96,6 +98,8 @@ static void node_request_begin(struct node_request *x, struct upstream_link take
 	x->has_link = 1;
 	upstream_init(&x->up, x->loop, take_link, head_ms, &node_request_events);
 	upstream_ask(&x->up, &(struct upstream_question){ .head = x->head.p, .len = x->head.len });
+	if (x->body.len)
+		upstream_body(&x->up, x->body.p, x->body.len);
 	upstream_body_end(&x->up);
 }
 
@@ -116,8 +120,23 @@ static void node_request_late(struct timer *t)
 	node_request_end(x, 0, x->why[0] ? x->why : "it did not answer in time");
 }
 
-void node_request_get(struct node_request *x, struct tunnels *t, struct loop *l, unsigned node,
-		      const char *target, const char *identity, uint32_t timeout_ms)
+static void node_request_write(struct node_request *x, const struct node_request_what *w)
+{
+	buf_printf(&x->head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n",
+		   w->method ? w->method : "GET", w->target);
+	if (*w->identity)
+		buf_printf(&x->head, "Atoll-Identity: %s\r\n", w->identity);
+	if (w->body)
+		buf_printf(&x->head, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+			   w->n);
+	buf_puts(&x->head, w->headers ? w->headers : "");
+	buf_puts(&x->head, "\r\n");
+	if (w->body)
+		buf_add(&x->body, w->body, w->n);
+}
+
+void node_request_send(struct node_request *x, struct tunnels *t, struct loop *l, unsigned node,
+		       const struct node_request_what *w, uint32_t timeout_ms)
 {
 	struct upstream_link link = { .fd = -1 };
 	int rc;
@@ -128,10 +147,7 @@ void node_request_get(struct node_request *x, struct tunnels *t, struct loop *l,
 	x->is_active = 1;
 	x->up.spare.fd = -1;
 	x->ask.done = node_request_connected;
-	buf_printf(
-		&x->head,
-		"GET %s HTTP/1.1\r\nHost: localhost\r\nAtoll-Identity: %s\r\nAccept: application/json\r\n\r\n",
-		target, identity);
+	node_request_write(x, w);
 	timer_init(&x->clock, l, node_request_late);
 	timer_set(&x->clock, timeout_ms);
 	rc = tunnels_take(t, node, &x->ask, &link);

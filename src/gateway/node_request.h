@@ -3,6 +3,7 @@
 #pragma once
 #include "cluster/tunnel.h"
 #include "http/upstream.h"
+#include <jansson.h>
 
 enum { NODE_REQUEST_BYTES = 8 << 20 }; /* a longer answer is an error of the node */
 
@@ -18,7 +19,7 @@ struct node_request { /* memory of the caller, zeroed; valid until done() or nod
 	struct tunnel_ask ask;
 	struct upstream up;
 	struct timer clock;
-	struct buf head, answer;
+	struct buf head, body, answer;
 	int status;
 	int has_link;
 	int is_active;
@@ -26,8 +27,15 @@ struct node_request { /* memory of the caller, zeroed; valid until done() or nod
 	char why[160];
 };
 
-/* target: path and query. identity: value of Atoll-Identity. */
-void node_request_get(struct node_request *x, struct tunnels *t, struct loop *l, unsigned node,
-		      const char *target, const char *identity, uint32_t timeout_ms);
+struct node_request_what {
+	const char *method;   /* NULL: GET */
+	const char *target;   /* path and query */
+	const char *identity; /* value of Atoll-Identity; "": none */
+	const char *headers;  /* further lines, each with its end; NULL: none */
+	const char *body;     /* JSON; NULL: none. Copied */
+	size_t n;
+};
+void node_request_send(struct node_request *x, struct tunnels *t, struct loop *l, unsigned node,
+		       const struct node_request_what *w, uint32_t timeout_ms);
 void node_request_cancel(
 	struct node_request *x); /* done() is not called; fine on a zeroed or finished one */

@@ -1,5 +1,6 @@
 /* unreachable.c - answers of a gateway for a node that cannot be reached: what is known about the node, and since when. */
 #include "e2b/e2b.h"
+#include "gateway/deletions.h"
 #include "gateway/gateway_call.h"
 #include "record/record.h"
 
@@ -59,12 +60,19 @@ static void unreachable_gone(struct gateway_call *x, const struct node_status *s
 			 "create another one; atoll node ls shows the state of all nodes", s);
 }
 
+static void unreachable_not_stored(struct gateway_call *x)
+{
+	forward_fail_unreachable(x, "its deletion could not be stored");
+}
+
 void forward_fail_unreachable(struct gateway_call *x, const char *why)
 {
 	const struct node_status *s = gateway_leases_find(x->gateway->leases, x->node);
 	char text[240];
 	uint64_t ago_s = s ? (loop_now_ms() - s->since_ms) / 1000 : 0;
 
+	if (s && s->state != NODE_GONE && deletions_take(x, unreachable_not_stored))
+		return;
 	x->gateway->figures.unreachable++;
 	if (!s && x->node && gateway_leases_has_list(x->gateway->leases)) {
 		unreachable_unknown(x);

@@ -196,6 +196,9 @@ void conn_free(struct http_conn *c)
 	SSL *ssl = c->tls ? bufferevent_openssl_get_ssl(c->bev) : NULL;
 
 	assert(!c->kicked);
+	/* A handler that ends may resume its own request: nothing may schedule this connection
+	 * again. */
+	c->running = 1;
 	drop_request(c);
 	*c->link = c->next;
 	if (c->next)

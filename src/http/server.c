@@ -336,11 +336,14 @@ void http_server_fini(struct http_server *s)
 	if (!core)
 		return;
 	stop_listening(s);
-	while (s->conns) {
-		s->conns->kicked = 0;
-		s->conns->cut = 1;
-		conn_free(s->conns);
+	/* Handlers that end here schedule other connections: none of the lists may lead to one that
+	 * is freed already. */
+	for (struct http_conn *c = s->conns; c; c = c->next) {
+		c->kicked = 0;
+		c->running = c->cut = 1;
 	}
+	while (s->conns)
+		conn_free(s->conns);
 	timer_fini(&core->sweep);
 	for (unsigned i = 0; i < ARRAY_LEN(core->kicks); i++)
 		timer_fini(&core->kicks[i].timer);

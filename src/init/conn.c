@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "init/tcp.h"
 #include "init/exec.h"
+#include "init/hold.h"
 #include "initlib/scratch.h"
 #include "init/stop_all.h"
 #include "initlib/sys.h"
@@ -38,7 +39,7 @@ struct frame conn_head(uint8_t type, uint32_t ref)
 /* The requested epoll events depend only on the state of the connection. */
 static void conn_arm(struct conn *c)
 {
-	uint32_t in = c->answer_len || c->listing ? 0 : EPOLLIN;
+	uint32_t in = c->answer_len || c->listing || hold_excludes(c) ? 0 : EPOLLIN;
 
 	loop_want(&c->src, in | (c->blocked ? EPOLLOUT : 0));
 }
@@ -338,6 +339,15 @@ void conn_init(int take_keeper, int take_listener)
 	loop_want(&listener, EPOLLIN);
 }
 
+void conn_arm_all(void)
+{
+	int i;
+
+	for (i = 0; i < CONN_MAX; i++)
+		if (conns[i].src.fd > 0 && !conns[i].dead)
+			conn_arm(&conns[i]);
+}
+
 int conn_kept(void)
 {
 	return kept;
@@ -376,6 +386,7 @@ void conn_sweep(void)
 		attachment_detach_conn(c);
 		tcp_drop(c);
 		stop_drop(c);
+		hold_drop(c);
 		if (c->answer_len)
 			sys_close(c->answer_fd);
 		loop_close(&c->src);

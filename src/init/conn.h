@@ -38,5 +38,6 @@ void conn_list(struct conn *c, uint32_t ref); /* answers EXECS */
 void conn_keep(void);                         /* the keeper has given this box to a client ... */
 void conn_claim(void); /* ... and a client has it: now the first connection is like any other */
 int conn_kept(void);
+void conn_arm_all(void); /* a hold has begun or ended: which connections are read has changed */
 unsigned conn_count(void);
 void conn_sweep(void); /* frees closed connections; called by the loop */

@@ -386,6 +386,23 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
 	exec_do_begin(x, st);
 }
 
+void exec_adopt(struct exec *x)
+{
+	set_add(&running, x);
+	exec_resume(x);
+}
+
+void exec_hold(void)
+{
+	struct exec *x;
+
+	for (x = set_next(&running, NULL); x; x = set_next(&running, x)) {
+		exec_resume(x);
+		stdin_buf_resume(&x->in);
+		stdin_buf_resume(&x->channel_in);
+	}
+}
+
 /* ---- end ---- */
 
 static void exec_finish(struct exec *x)

@@ -55,6 +55,8 @@ void exec_run(struct exec *x, const struct wire_start *st, const struct exec_arg
  * channel. */
 int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
+void exec_adopt(struct exec *x); /* its pid and streams are set: it runs, or will soon */
+void exec_hold(void);            /* a hold has begun or ended */
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
 void exec_signal(struct exec *x, int signo);

@@ -26,6 +26,7 @@
 #include "init/params.h"
 #include "initlib/shrink.h"
 #include "init/fence.h"
+#include "init/hold.h"
 #include "init/stop_all.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
@@ -118,12 +119,13 @@ _Noreturn void init_main(long *stack)
 		exec_timers();
 		tcp_timers();
 		fence_turn();
+		hold_turn();
 		stop_turn();
 		conn_sweep();
 		exec_pump();
 		if (!exec_running())
 			scratch_idle();
 		loop_turn(init_sooner(init_sooner(exec_timeout_ms(), tcp_timeout_ms()),
-				      fence_timeout_ms()));
+				      init_sooner(fence_timeout_ms(), hold_timeout_ms())));
 	}
 }

@@ -12,6 +12,7 @@
 #include "init/exec.h"
 #include "init/fence.h"
 #include "init/files.h"
+#include "init/hold.h"
 #include "init/early_file.h"
 #include "initlib/scratch.h"
 #include "init/zygote_child.h"
@@ -34,6 +35,7 @@ struct request {
 		const struct wire_zygote *zygote;
 		const struct wire_put *put;
 		const struct wire_lease *lease;
+		const struct wire_exec_state *exec_state;
 	};
 	char *tail;
 	uint32_t tail_len;
@@ -435,6 +437,58 @@ static int requests_lease(const struct request *r)
 	return 0;
 }
 
+static int requests_hold(const struct request *r)
+{
+	struct frame done = conn_head(WIRE_DONE, r->head->ref);
+
+	if (r->head->flags & ~WIRE_HOLD_OFF)
+		return requests_refuse(r, ERR_INVALID, "unknown flags");
+	if (r->head->flags & WIRE_HOLD_OFF)
+		hold_drop(r->conn);
+	else if (stop_busy())
+		return requests_refuse(r, ERR_CONFLICT, "the programs of this box are being ended");
+	else if (fence_closed())
+		return requests_refuse(r, ERR_CONFLICT, FENCE_CLOSED);
+	else if (hold_begin(r->conn) < 0)
+		return requests_refuse(r, ERR_CONFLICT, "another client holds this box");
+	conn_answer(r->conn, &done, sizeof(done), -1);
+	return 0;
+}
+
+static int requests_export(const struct request *r)
+{
+	struct frame done = conn_head(WIRE_DONE, r->head->ref);
+	int err;
+
+	if (!hold_is_by(r->conn))
+		return requests_refuse(r, ERR_CONFLICT, "EXPORT needs a HOLD of this connection");
+	err = hold_export(r->conn);
+	if (err < 0)
+		conn_error(r->conn, done.ref, ERR_NONE, -err, "export the execs");
+	else
+		conn_answer(r->conn, &done, sizeof(done), -1);
+	return 0;
+}
+
+static int requests_import(const struct request *r)
+{
+	struct frame done = conn_head(WIRE_DONE, r->head->ref);
+	const char *why = hold_check_import(r->exec_state, r->nfds);
+	int err;
+
+	if (why)
+		return requests_refuse(r, ERR_INVALID, why);
+	if (exec_find(r->head->ref))
+		return requests_refuse(r, ERR_CONFLICT, "an exec with this ref already exists");
+	used = 1;
+	err = hold_import(r->exec_state, r->fds);
+	if (err < 0)
+		conn_error(r->conn, done.ref, ERR_NONE, -err, "import an exec");
+	else
+		conn_answer(r->conn, &done, sizeof(done), -1);
+	return 0;
+}
+
 static int connect_port(const struct request *r)
 {
 	if (r->connect->port < 1 || r->connect->port > 65535)
@@ -485,6 +539,9 @@ static const struct request_row {
 	[WIRE_STOP] = { requests_stop, 0 },
 	[WIRE_LEASE] = { requests_lease, 0 },
 	[WIRE_PUT_EARLY] = { requests_lay, 0 },
+	[WIRE_HOLD] = { requests_hold, 0 },
+	[WIRE_EXPORT] = { requests_export, 0 },
+	[WIRE_EXEC_STATE] = { requests_import, 1 },
 	/* clang-format on */
 };
 

@@ -1,6 +1,7 @@
 /* stdin_buf.c - see stdin_buf.h. */
 #include "init/stdin_buf.h"
 #include "init/exec.h"
+#include "init/hold.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
 #include <asm/termbits.h>
@@ -47,7 +48,7 @@ static void renew_room(struct stdin_buf *f)
  * them. */
 static size_t hand_over(struct stdin_buf *f, const char *bytes, size_t n)
 {
-	long w = f->src.fd < 0 ? -EPIPE : sys_write(f->src.fd, bytes, n);
+	long w = f->src.fd < 0 ? -EPIPE : hold_active() ? -EAGAIN : sys_write(f->src.fd, bytes, n);
 
 	if (w >= 0) {
 		f->consumed += (uint64_t)w;
@@ -67,7 +68,26 @@ static void stdin_store(struct stdin_buf *f, const char *bytes, size_t n)
 		return; /* no memory left in the box for its own input */
 	for (; n; n--, f->len++)
 		f->ring[(f->head + f->len) % RING] = *bytes++;
-	loop_want(&f->src, EPOLLOUT);
+	stdin_buf_resume(f);
+}
+
+void stdin_buf_resume(struct stdin_buf *f)
+{
+	loop_want(&f->src, f->len && !hold_active() ? EPOLLOUT : 0);
+}
+
+size_t stdin_buf_read(const struct stdin_buf *f, uint32_t from, char *to, size_t room)
+{
+	size_t n = 0;
+
+	for (; n < room && from + n < f->len; n++)
+		to[n] = f->ring[(f->head + from + n) % RING];
+	return n;
+}
+
+void stdin_buf_restore(struct stdin_buf *f, const char *bytes, size_t n)
+{
+	stdin_store(f, bytes, n);
 }
 
 static void stdin_put(struct stdin_buf *f, const char *bytes, size_t n)

@@ -29,3 +29,7 @@ int stdin_buf_push(struct stdin_buf *f, const char *bytes,
 		   size_t n); /* -1: more than ROOM allowed */
 void event_stream_end(
 	struct stdin_buf *f); /* end of file once all is drained; on a terminal its ^D */
+void stdin_buf_resume(struct stdin_buf *f); /* a hold has begun or ended */
+/* Bytes that the program's side has not accepted: read, and put back at another init. */
+size_t stdin_buf_read(const struct stdin_buf *f, uint32_t from, char *to, size_t room);
+void stdin_buf_restore(struct stdin_buf *f, const char *bytes, size_t n);

@@ -2,6 +2,7 @@
 #include "init/stream.h"
 #include "init/conn.h"
 #include "init/exec.h"
+#include "init/hold.h"
 #include "initlib/scratch.h"
 #include "initlib/sys.h"
 #include "init/attachment.h"
@@ -53,7 +54,18 @@ void stream_resume(struct stream *s)
 {
 	uint32_t what = EPOLLIN | (s->hung_up ? EPOLLOUT : 0);
 
-	loop_want(&s->src, stream_room(s) && !others_wait(s) ? what : 0);
+	loop_want(&s->src, stream_room(s) && !others_wait(s) && !hold_active() ? what : 0);
+}
+
+int stream_empty(struct stream *s)
+{
+	long n = 0;
+
+	while (s->src.fd >= 0 && (n = sys_read(s->src.fd, scratch, STREAM_CHUNK)) > 0) {
+		scratch_used((size_t)n);
+		log_append(&s->log, scratch, (size_t)n);
+	}
+	return n == 0 || n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 }
 
 static void stream_shut(struct stream *s)
@@ -143,6 +155,8 @@ static void stream_ready(struct event_source *src, uint32_t events)
 {
 	struct stream *s = source_owner(src, struct stream, src);
 
+	if (hold_active()) /* it has begun in this turn */
+		return;
 	if (s->index == CHANNEL) {
 		channel_ready(s);
 		return;

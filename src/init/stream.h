@@ -31,3 +31,5 @@ int stream_cut(struct stream *s);
 /* The leader of the session of a terminal has ended. Linux hangs up the terminal then; gVisor does not,
  * and processes in the background could keep it open without limit. Reads what it contains, and closes it. */
 void stream_hang_up(struct stream *s);
+/* Appends what is in it now to the log, more than its readers allow if necessary: its writers are stopped. */
+int stream_empty(struct stream *s);

@@ -196,6 +196,14 @@ int zygote_child_start(struct exec *x, const struct wire_start *st, const struct
 	return 1;
 }
 
+void zygote_child_end(void)
+{
+	if (!zygote.pid)
+		return;
+	sys_kill(zygote.pid, SIGKILL);
+	zygote_drop();
+}
+
 int zygote_child_reaped(int pid)
 {
 	if (!zygote.pid || pid != zygote.pid)

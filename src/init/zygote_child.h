@@ -15,3 +15,5 @@ int zygote_child_run(const struct wire_zygote *w, char **argv);
 /* Runs this exec in it. 1: done; 0: there is none, or it does not match START. */
 int zygote_child_start(struct exec *x, const struct wire_start *st, const struct exec_args *a);
 int zygote_child_reaped(int pid); /* 1: it was the warm interpreter, and it was still waiting */
+void zygote_child_end(
+	void); /* the one that waits, if there is one: a later START executes its program */

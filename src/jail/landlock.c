@@ -107,6 +107,11 @@ static struct ruleset ruleset_for(int abi)
 	return rs;
 }
 
+uint64_t landlock_handled(int abi)
+{
+	return ruleset_for(abi).handled_fs;
+}
+
 static int add_folder(int ruleset, int fd, uint64_t rights, struct err *e)
 {
 	struct landlock_path_beneath_attr beneath = { .allowed_access = rights, .parent_fd = fd };

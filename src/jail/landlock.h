@@ -23,6 +23,9 @@ must_check int landlock_process(int abi, const char *folder, struct err *e);
  * no_new_privs. */
 must_check int landlock_confine(const char *folder, const char *readable, struct err *e);
 
+/* The rights on files that a kernel of this ABI can deny. */
+uint64_t landlock_handled(int abi);
+
 struct landlock_row {
 	const char *path;   /* NULL: a scope, not a path */
 	uint64_t bits;      /* LANDLOCK_ACCESS_FS_* or _SCOPE_*; 0: a right that no process gets */

@@ -4,6 +4,8 @@
  * (Not seccomp_init and seccomp_load: those names are libseccomp's.) */
 #pragma once
 #include "base/err.h"
+#include <stdint.h>
+#include <sys/mman.h>
 
 struct sock_filter;
 
@@ -25,6 +27,22 @@ must_check int seccomp_compile(struct seccomp *sc, unsigned flags, struct err *e
 void seccomp_fini(struct seccomp *sc);
 /* Raw system call, no allocation: runs between clone and exec. Needs no_new_privs. */
 must_check int seccomp_apply(const struct seccomp *sc, struct err *e);
+
+/* A filter for a process of the keeper that reads untrusted bytes: these calls, separated by spaces, and no others (EPERM).
+ * Names that this machine does not have are left out. A call in `zero` is allowed if these bits of this argument are 0. */
+struct seccomp_zero {
+	const char *call;
+	unsigned argument;
+	uint64_t mask;
+};
+/* Memory is mapped, but not executable. */
+#define SECCOMP_NO_EXEC                                                                            \
+	{ "mmap", 2, PROT_EXEC },                                                                  \
+	{                                                                                          \
+		"mprotect", 2, PROT_EXEC                                                           \
+	}
+must_check int seccomp_compile_list(struct seccomp *out, const char *calls,
+				    const struct seccomp_zero *zero, unsigned nzero, struct err *e);
 
 /* One row per call, for `atoll policy` and for tests. A call without a row fails with EPERM up
  * to the newest number known here, and with ENOSYS above it. */

@@ -128,6 +128,8 @@ static int checkpoint_take(struct keeper *k, struct client *c, const struct wire
 
 	if (!checkpoint_id_ok(w->id) || (w->base[0] && !checkpoint_id_ok(w->base)))
 		return checkpoint_bad_id(e);
+	if (w->head.flags)
+		return err_set(e, ERR_INVALID, "CHECKPOINT has no flag %#x", w->head.flags);
 	found = checkpoint_id_ok(w->box) ? checkpoint_store_figures(k->host.checkpoints_dir, w->id,
 								    w->box, &known, e)
 					 : 0;
@@ -145,7 +147,7 @@ static int checkpoint_take(struct keeper *k, struct client *c, const struct wire
 	memcpy(q->base, w->base, sizeof(q->base));
 	memcpy(q->cgroup, b->meta.cgroup, sizeof(q->cgroup));
 	q->cgroup_version = (uint32_t)cs->version;
-	q->is_frozen = b->meta.about.frozen;
+	q->is_frozen = b->meta.about.frozen || procimage_holds(k, w->box);
 	q->uid_base = b->meta.about.uid_base;
 	q->check_uid = checkpoint_check_uid(k);
 	q->bytes_most = w->bytes_most;
@@ -400,6 +402,8 @@ void checkpoint_request(struct keeper *k, struct client *c, const struct frame *
 		done = checkpoint_merge(k, c, (const struct wire_checkpoint_merge *)f, &e);
 	else
 		done = checkpoint_list(k, c, id, &e);
+	if (done < 0 && f->type == WIRE_CHECKPOINT)
+		procimage_files_done(k, ((const struct wire_checkpoint *)f)->box, 0);
 	if (done < 0)
 		client_error(k, c->number, f->ref, &e);
 }

@@ -58,28 +58,37 @@ static int mount_source(const char *source, struct err *e)
 			e, ERR_DENIED,
 			"checkpoints need the file system EROFS, which this kernel does not have: load it with "
 			"'modprobe erofs', or use a kernel with CONFIG_EROFS_FS");
-	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", source, 0) < 0 ||
+	/* Without "ro" the kernel opens the device for writing, and a read-only loop device refuses that. */
+	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_SET_STRING, "source", source, 0) < 0 ||
 	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return err_sys(e, "mount a checkpoint layer");
 	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return fd < 0 ? err_sys(e, "mount a checkpoint layer") : fd;
 }
 
-static int mount_erofs(int file, struct err *e)
+int checkpoint_mount_image(int file, enum checkpoint_way way, struct err *e)
 {
 	char path[40], device[32];
 	auto_fd int loop = -1;
+	struct err without = {
+		.sys = ENOTBLK
+	}; /* kept apart: an answer with a text is a failure */
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	fd = mount_source(path, e);
-	if (fd >= 0 || e->sys != ENOTBLK)
+	fd = way == CHECKPOINT_FILE ? mount_source(path, &without) : -1;
+	if (fd >= 0)
 		return fd;
+	if (without.sys != ENOTBLK && without.sys != EINVAL) {
+		*e = without;
+		return -1;
+	}
 	loop = mount_loop(file, device, e);
 	return loop < 0 ? -1 : mount_source(device, e);
 }
 
-int checkpoint_mount_possible(int dir, struct err *e)
+int checkpoint_mount_possible(int dir, const char *folder, struct err *e)
 {
 	static int known;
 	auto_fd int file = -1, fd = -1;
@@ -90,7 +99,7 @@ int checkpoint_mount_possible(int dir, struct err *e)
 
 	if (known)
 		return 0;
-	file = openat(dir, "layers", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	file = openat(dir, folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (file < 0)
 		return err_sys(e, "make a file for a checkpoint");
 	erofs_write_begin(&w, file);
@@ -99,7 +108,7 @@ int checkpoint_mount_possible(int dir, struct err *e)
 	erofs_write_fini(&w);
 	if (done < 0)
 		return -1;
-	fd = mount_erofs(file, e);
+	fd = checkpoint_mount_image(file, CHECKPOINT_FILE, e);
 	if (fd < 0)
 		return err_in(e, "this host cannot mount checkpoints");
 	known = 1;
@@ -132,7 +141,7 @@ static int mount_open(int dir, const char *id, struct err *e)
 		return err_sys(e, "layer of checkpoint %s", id);
 	if (erofs_check_size(head, (size_t)n, (uint64_t)st.st_size, e) < 0)
 		return err_in(e, "checkpoint %s", id);
-	return mount_erofs(file, e);
+	return checkpoint_mount_image(file, CHECKPOINT_FILE, e);
 }
 
 int checkpoint_mount_get(int dir, const char *id, struct err *e)

@@ -14,5 +14,11 @@ void checkpoint_mount_release(const char *id);
 void checkpoint_mount_forget(const char *id);
 /* Closes those that are due. Returns the milliseconds until the next one is; -1: none waits. */
 int checkpoint_mount_expire(void);
-/* Whether this kernel mounts EROFS images from files; e: why not, and what to do. */
-must_check int checkpoint_mount_possible(int dir, struct err *e);
+/* Whether this kernel mounts EROFS images from files of this folder; e: why not, and what to do. */
+must_check int checkpoint_mount_possible(int dir, const char *folder, struct err *e);
+
+/* CHECKPOINT_LOOP: through a read-only loop device; CHECKPOINT_FILE: that is tried first, which needs Linux 6.12 and a file
+ * system with a page cache of its own, so no tmpfs. */
+enum checkpoint_way { CHECKPOINT_FILE, CHECKPOINT_LOOP };
+/* A detached mount of an image. */
+must_check int checkpoint_mount_image(int file, enum checkpoint_way way, struct err *e);

@@ -5,14 +5,14 @@
 #include "jail/seccomp.h"
 #include "jail/user.h"
 #include "layer/erofs_check.h"
+#include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
+#include <poll.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,14 @@ enum { CAPTURE_S = 900, CHECK_S = 300, CAPTURE_FILES = 8192 };
 #endif
 
 /* Descriptors of both processes. */
-enum { PROCESS_SOCK = 3, PROCESS_LAYER, PROCESS_INDEX, PROCESS_BASE, PROCESS_UPPER };
+enum {
+	PROCESS_SOCK = 3,
+	PROCESS_LAYER,
+	PROCESS_INDEX,
+	PROCESS_UPPER,
+	PROCESS_USERNS,
+	PROCESS_BASE
+};
 enum { PROCESS_FDS = 2 + 16 }; /* the most that one has: of a merge the output and its layers */
 
 /* ---- confinement ---- */
@@ -42,43 +49,21 @@ enum { PROCESS_FDS = 2 + 16 }; /* the most that one has: of a merge the output a
 #define CALLS_OF_BOTH                                                                                \
 	"read pread64 close fstat newfstatat lseek munmap mremap madvise brk futex exit exit_group " \
 	"rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill "             \
-	"clock_gettime getrandom sendmsg "
+	"clock_gettime getrandom sendmsg recvmsg "
 #ifdef SANITIZED
 #define CALLS_OF_SANITIZER                                                                         \
 	"mmap mprotect readlink open openat stat getrlimit prlimit64 sched_getaffinity prctl "     \
 	"clone process_vm_readv pipe ptrace wait4 write sigaltstack sched_yield "
+static const struct seccomp_zero process_zero[] = {};
 #else
 #define CALLS_OF_SANITIZER ""
+static const struct seccomp_zero process_zero[] = { SECCOMP_NO_EXEC };
 #endif
 
 static const char capture_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER
-	"openat getdents64 readlinkat flistxattr fgetxattr sendfile pwrite64 fallocate "
-	"recvmsg";
+	"openat getdents64 readlinkat flistxattr fgetxattr sendfile pwrite64 fallocate";
 static const char check_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER;
 static const char merge_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER "pwrite64 copy_file_range";
-
-static int process_rules(scmp_filter_ctx ctx, const char *names)
-{
-	char calls[sizeof(capture_calls)], *rest = NULL;
-	int rc = 0;
-
-	strcpy(calls, names);
-	for (char *c = strtok_r(calls, " ", &rest); c && rc == 0; c = strtok_r(NULL, " ", &rest)) {
-		int nr = seccomp_syscall_resolve_name(c);
-
-		if (nr != __NR_SCMP_ERROR && nr >= 0)
-			rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
-	}
-#ifndef SANITIZED
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-#endif
-	return rc;
-}
 
 /* Compiled once, in the layer store: this takes longer than a small checkpoint. */
 static struct process_filter {
@@ -87,39 +72,17 @@ static struct process_filter {
 } capture_filter = { .calls = capture_calls }, check_filter = { .calls = check_calls },
   merge_filter = { .calls = merge_calls };
 
-static int process_compile(struct process_filter *f, struct err *e)
-{
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	auto_fd int fd = memfd_create("filter", MFD_CLOEXEC);
-	int rc = ctx && fd >= 0 ? process_rules(ctx, f->calls) : -ENOMEM;
-	off_t size;
-
-	if (rc == 0)
-		rc = seccomp_export_bpf(ctx, fd);
-	seccomp_release(ctx);
-	size = rc == 0 ? lseek(fd, 0, SEEK_END) : 0;
-	if (rc == 0 && size <= 0)
-		rc = -EIO;
-	if (rc < 0) {
-		errno = -rc;
-		return err_sys(e, "the system call filter");
-	}
-	f->code.code = malloc((size_t)size);
-	if (!f->code.code)
-		abort();
-	if (pread(fd, f->code.code, (size_t)size, 0) != size)
-		return err_sys(e, "the system call filter");
-	f->code.len = (unsigned short)((size_t)size / sizeof(struct sock_filter));
-	return 0;
-}
-
 int checkpoint_process_prepare(struct err *e)
 {
 	struct process_filter *const all[] = { &capture_filter, &check_filter, &merge_filter };
+	uint8_t sum[32];
 
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
-		if (!all[i]->code.len && process_compile(all[i], e) < 0)
+		if (!all[i]->code.len &&
+		    seccomp_compile_list(&all[i]->code, all[i]->calls, process_zero,
+					 ARRAY_LEN(process_zero), e) < 0)
 			return -1;
+	delta_warm_up(sum); /* loads what the library needs, which takes longer, too */
 	return 0;
 }
 
@@ -167,15 +130,15 @@ static int process_end_with(pid_t parent, struct err *e)
 
 /* ---- capture ---- */
 
-static int capture_confine(int userns, pid_t parent, struct err *e)
+static int capture_confine(pid_t parent, struct err *e)
 {
 	const uint64_t read_all = UINT64_C(1) << CAP_DAC_READ_SEARCH;
 
 	if (fchdir(PROCESS_UPPER) < 0 || chroot(".") < 0 || setgroups(0, NULL) < 0)
 		return err_sys(e, "enter the writable layer");
-	if (setns(userns, CLONE_NEWUSER) < 0)
+	if (setns(PROCESS_USERNS, CLONE_NEWUSER) < 0)
 		return err_sys(e, "enter the user namespace of the box");
-	close(userns);
+	close(PROCESS_USERNS);
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		return err_sys(e, "become root of the box");
 	if (process_end_with(parent, e) < 0 || process_limit(CAPTURE_S, e) < 0 ||
@@ -186,30 +149,7 @@ static int capture_confine(int userns, pid_t parent, struct err *e)
 
 static int capture_send(const struct checkpoint_message *m)
 {
-	struct iovec iov = { (void *)m, sizeof(*m) };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	return sendmsg(PROCESS_SOCK, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m) ? 0 : -1;
-}
-
-static int capture_receive(struct checkpoint_message *m, int *out_fd, struct err *e)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { m, sizeof(*m) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room) };
-	ssize_t n = recvmsg(PROCESS_SOCK, &h, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n == (ssize_t)sizeof(*m) ? CMSG_FIRSTHDR(&h) : NULL;
-
-	*out_fd = -1;
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(out_fd, CMSG_DATA(c), sizeof(*out_fd));
-	return n == (ssize_t)sizeof(*m) ? 0 : err_set(e, ERR_SYS, "the layer store has ended");
+	return sock_send_message(PROCESS_SOCK, m, sizeof(*m), NULL, 0);
 }
 
 static int capture_ask(unsigned what, struct delta_mapped *out, struct err *e)
@@ -217,7 +157,8 @@ static int capture_ask(unsigned what, struct delta_mapped *out, struct err *e)
 	struct checkpoint_message m = { .what = what };
 	auto_fd int fd = -1;
 
-	if (capture_send(&m) < 0 || capture_receive(&m, &fd, e) < 0)
+	if (capture_send(&m) < 0 ||
+	    sock_recv_message(PROCESS_SOCK, &m, sizeof(m), &fd, 1) != (ssize_t)sizeof(m))
 		return err_set(e, ERR_SYS, "the layer store has ended");
 	if (m.err.kind) {
 		*e = m.err;
@@ -257,49 +198,61 @@ static void capture_release(void *ctx)
 	(void)!capture_send(&m);
 }
 
-static _Noreturn void capture_process(const struct delta *of, int userns, int sock, pid_t parent)
+struct capture_order { /* comes with the descriptors from PROCESS_LAYER on */
+	char id[LAYER_INDEX_ID], box[LAYER_INDEX_ID], base_id[LAYER_INDEX_ID];
+	uint64_t bytes_most, files_most, used_bytes;
+	unsigned rules;
+};
+
+static int capture_receive_order(struct delta *d, struct err *e)
 {
-	const int fds[] = { sock, of->layer, of->index, of->base, of->upper };
+	int fds[PROCESS_BASE - PROCESS_SOCK + 1] = { PROCESS_SOCK };
+	struct capture_order o;
+
+	if (sock_recv_message(PROCESS_SOCK, &o, sizeof(o), fds + 1, ARRAY_LEN(fds) - 1) !=
+	    (ssize_t)sizeof(o))
+		return err_set(e, ERR_SYS, "the layer store has ended");
+	*d = (struct delta){ .upper = PROCESS_UPPER,
+			     .layer = PROCESS_LAYER,
+			     .index = PROCESS_INDEX,
+			     .base = fds[PROCESS_BASE - PROCESS_SOCK] < 0 ? -1 : PROCESS_BASE,
+			     .bytes_most = o.bytes_most,
+			     .files_most = o.files_most,
+			     .used_bytes = o.used_bytes,
+			     .rules = o.rules,
+			     .stop = capture_stop,
+			     .list = capture_list,
+			     .release = capture_release };
+	memcpy(d->id, o.id, sizeof(d->id));
+	memcpy(d->box, o.box, sizeof(d->box));
+	memcpy(d->base_id, o.base_id, sizeof(d->base_id));
+	return process_only_these(fds, ARRAY_LEN(fds), e);
+}
+
+static _Noreturn void capture_process(int sock, pid_t parent)
+{
 	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
-	struct delta d = *of;
-	int high = fcntl(userns, F_DUPFD_CLOEXEC, 32);
-	uint8_t sum[32];
+	struct delta d;
 
-	delta_warm_up(sum); /* loads what the library needs, before the filter */
-	d.layer = PROCESS_LAYER;
-	d.index = PROCESS_INDEX;
-	d.base = of->base < 0 ? -1 : PROCESS_BASE;
-	d.upper = PROCESS_UPPER;
-	d.stop = capture_stop;
-	d.list = capture_list;
-	d.release = capture_release;
-	if (high < 0) {
-		err_sys(&m.err, "descriptors of the process");
-	} else {
-		/* Below the others that are kept, until it was used. */
-		int ns = dup2(high, 0);
-
-		if (ns == 0 && process_only_these(fds, ARRAY_LEN(fds), &m.err) == 0 &&
-		    capture_confine(0, parent, &m.err) == 0 && delta_write(&d, &m.sum, &m.err) == 0)
-			m.err.kind = ERR_NONE;
-		else if (!m.err.kind)
-			err_sys(&m.err, "start the capture");
-	}
+	/* It waits for its order as a copy of its parent, but without its descriptors. */
+	if (process_only_these(&sock, 1, &m.err) < 0 || process_end_with(parent, &m.err) < 0 ||
+	    capture_receive_order(&d, &m.err) < 0)
+		_exit(1);
+	if (capture_confine(parent, &m.err) == 0 && delta_write(&d, &m.sum, &m.err) == 0)
+		m.err.kind = ERR_NONE;
 	_exit(capture_send(&m) < 0);
 }
 
-pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock, struct err *e)
+pid_t checkpoint_capture_start(int *out_sock, struct err *e)
 {
 	pid_t parent = getpid(), pid;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(e, "socket to the capture");
+	if (sock_pair(pair, e) < 0)
+		return -1;
 	pid = fork();
-	if (pid == 0) {
-		close(pair[0]);
-		capture_process(d, userns, pair[1], parent);
-	}
+	if (pid == 0)
+		capture_process(pair[1], parent);
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
@@ -307,6 +260,22 @@ pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock,
 	}
 	*out_sock = pair[0];
 	return pid;
+}
+
+int checkpoint_capture_begin(int sock, const struct delta *d, int userns, struct err *e)
+{
+	const int fds[] = { d->layer, d->index, d->upper, userns, d->base };
+	struct capture_order o = { .bytes_most = d->bytes_most,
+				   .files_most = d->files_most,
+				   .used_bytes = d->used_bytes,
+				   .rules = d->rules };
+
+	memcpy(o.id, d->id, sizeof(o.id));
+	memcpy(o.box, d->box, sizeof(o.box));
+	memcpy(o.base_id, d->base_id, sizeof(o.base_id));
+	if (sock_send_message(sock, &o, sizeof(o), fds, d->base < 0 ? 4 : 5) < 0)
+		return err_sys(e, "start the capture");
+	return 0;
 }
 
 /* ---- check ---- */
@@ -348,16 +317,31 @@ static int check_confine(uint32_t uid, const struct process_filter *f, pid_t par
 	return seccomp_apply(&f->code, e);
 }
 
-static void check_do(const int *fds, uint32_t uid, uint64_t files_most, pid_t parent,
-		     struct checkpoint_message *m)
-{
-	int layer = fds[1] < 0 ? -1 : PROCESS_LAYER, index = fds[2] < 0 ? -1 : PROCESS_INDEX;
+struct check_order { /* comes with the files that are there, the layer first */
+	uint64_t files_most;
+	int has_layer, has_index;
+};
 
-	if (process_only_these(fds, 3, &m->err) == 0 &&
-	    check_confine(uid, &check_filter, parent, &m->err) == 0 &&
-	    (layer < 0 || check_layer(layer, files_most, &m->err) == 0) &&
-	    (index < 0 || check_index(index, &m->err) == 0))
+static void check_do(struct checkpoint_message *m)
+{
+	struct check_order o;
+	int fds[2];
+
+	if (sock_recv_message(PROCESS_SOCK, &o, sizeof(o), fds, 2) != (ssize_t)sizeof(o))
+		_exit(1);
+	if ((!o.has_layer || check_layer(fds[0], o.files_most, &m->err) == 0) &&
+	    (!o.has_index || check_index(fds[o.has_layer], &m->err) == 0))
 		m->err.kind = ERR_NONE;
+}
+
+static _Noreturn void check_process(int sock, uint32_t uid, pid_t parent)
+{
+	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
+
+	if (process_only_these(&sock, 1, &m.err) == 0 &&
+	    check_confine(uid, &check_filter, parent, &m.err) == 0)
+		check_do(&m);
+	_exit(capture_send(&m) < 0);
 }
 
 /* Read-only, and with a position of its own. */
@@ -371,20 +355,25 @@ static int check_reopen(int fd, struct err *e)
 	return out < 0 ? err_sys(e, "open the file again") : out;
 }
 
-/* Waits for the message of the process. */
+/* Waits for the message of the process, which then has nothing left to do. */
 static int check_result(pid_t pid, int sock, struct checkpoint_message *m, struct err *e)
 {
-	ssize_t n = pid < 0 ? -1 : recv(sock, m, sizeof(*m), 0);
-	int status = 0;
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int ready, status = 0;
+	ssize_t n;
 
+	do
+		ready = poll(&p, 1, CHECK_S * 1000);
+	while (ready < 0 && errno == EINTR);
+	n = ready > 0 ? recv(sock, m, sizeof(*m), 0) : -1;
 	close(sock);
-	if (pid < 0)
-		return err_sys(e, "start the check");
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (n != (ssize_t)sizeof(*m) || status)
-		return err_set(e, ERR_SYS, "the check of the checkpoint ended early (status %#x)",
-			       (unsigned)status);
+	kill(pid, SIGKILL);
+	if (n != (ssize_t)sizeof(*m)) {
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		return err_set(e, ERR_SYS, "the check of the checkpoint %s (status %#x)",
+			       ready ? "ended early" : "takes too long", (unsigned)status);
+	}
 	if (m->err.kind) {
 		m->err.msg[sizeof(m->err.msg) - 1] = 0;
 		*e = m->err;
@@ -393,27 +382,41 @@ static int check_result(pid_t pid, int sock, struct checkpoint_message *m, struc
 	return 0;
 }
 
-int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most, struct err *e)
+pid_t checkpoint_check_start(uint32_t uid, int *out_sock, struct err *e)
 {
-	auto_fd int ro_layer = layer < 0 ? -1 : check_reopen(layer, e);
-	auto_fd int ro_index = index < 0 ? -1 : check_reopen(index, e);
-	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
 	pid_t parent = getpid(), pid;
 	int pair[2];
 
-	if ((layer >= 0 && ro_layer < 0) || (index >= 0 && ro_index < 0))
+	if (sock_pair(pair, e) < 0)
 		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(e, "socket to the check");
 	pid = fork();
-	if (pid == 0) {
-		const int fds[] = { pair[1], ro_layer, ro_index };
-
-		check_do(fds, uid, files_most, parent, &m);
-		_exit(capture_send(&m) < 0);
-	}
+	if (pid == 0)
+		check_process(pair[1], uid, parent);
 	close(pair[1]);
-	return check_result(pid, pair[0], &m, e);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, "start the check");
+	}
+	*out_sock = pair[0];
+	return pid;
+}
+
+int checkpoint_check_finish(pid_t pid, int take_sock, int layer, int index, uint64_t files_most,
+			    struct err *e)
+{
+	auto_fd int ro_layer = layer < 0 ? -1 : check_reopen(layer, e);
+	auto_fd int ro_index = index < 0 ? -1 : check_reopen(index, e);
+	const struct check_order o = { files_most, layer >= 0, index >= 0 };
+	const int fds[] = { layer >= 0 ? ro_layer : ro_index, ro_index };
+	struct checkpoint_message m;
+
+	if ((layer >= 0 && ro_layer < 0) || (index >= 0 && ro_index < 0) ||
+	    sock_send_message(take_sock, &o, sizeof(o), fds,
+			      (unsigned)(o.has_layer + o.has_index)) < 0) {
+		close(take_sock);
+		return err_sys(e, "start the check");
+	}
+	return check_result(pid, take_sock, &m, e);
 }
 
 /* ---- merge ---- */
@@ -458,8 +461,8 @@ int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid, u
 
 	if (n + 2 > PROCESS_FDS)
 		return err_set(e, ERR_INVALID, "%u layers cannot be merged", n);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(e, "socket to the merge");
+	if (sock_pair(pair, e) < 0)
+		return -1;
 	pid = fork();
 	if (pid == 0) {
 		int fds[PROCESS_FDS] = { pair[1], out };
@@ -469,6 +472,10 @@ int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid, u
 		_exit(capture_send(&m) < 0);
 	}
 	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, "start the merge");
+	}
 	if (check_result(pid, pair[0], &m, e) < 0)
 		return -1;
 	*sum = m.merged;

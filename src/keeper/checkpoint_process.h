@@ -25,13 +25,17 @@ struct checkpoint_message { /* both ways, on a SOCK_SEQPACKET; a list comes with
 /* Once, before the process that starts the others is made. */
 must_check int checkpoint_process_prepare(struct err *e);
 
-/* d: descriptors and limits. userns: of the box. Returns the pid of the process; *out_sock is its other end. */
-must_check pid_t checkpoint_capture_start(const struct delta *d, int userns, int *out_sock,
-					  struct err *e);
+/* Starts a capture that waits for checkpoint_capture_begin(). Returns its pid; *out_sock is its other end. It ends with its
+ * parent. */
+must_check pid_t checkpoint_capture_start(int *out_sock, struct err *e);
+/* d: descriptors and limits. userns: of the box. */
+must_check int checkpoint_capture_begin(int sock, const struct delta *d, int userns, struct err *e);
 /* Merges layers of a chain into `out`, an empty file, in such a process that can write to it: layer/chain_merge.h. */
 must_check int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid,
 				    uint64_t bytes_most, uint64_t files_most, struct chain_sum *sum,
 				    struct err *e);
-/* Waits for the verdict. layer -1: only the index. uid: that of the process. */
-must_check int checkpoint_check_run(int layer, int index, uint32_t uid, uint64_t files_most,
-				    struct err *e);
+/* Starts a check, which confines itself and waits for files. uid: that of the process. */
+must_check pid_t checkpoint_check_start(uint32_t uid, int *out_sock, struct err *e);
+/* Waits for the verdict; the process is killed after it. layer, index: -1: none. */
+must_check int checkpoint_check_finish(pid_t pid, int take_sock, int layer, int index,
+				       uint64_t files_most, struct err *e);

@@ -5,7 +5,9 @@
 #include "jail/cgroup.h"
 #include "keeper/checkpoint_maps.h"
 #include "keeper/checkpoint_process.h"
+#include "keeper/checkpoint_stop.h"
 #include "keeper/layer_upper.h"
+#include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,9 +135,9 @@ int checkpoint_store_figures(int dir, const char *id, const char *box,
 struct take {
 	const struct checkpoint_request *q;
 	struct cgroups cgroups;
-	int sock; /* to the capture */
-	pid_t capture;
-	int stopped;
+	struct checkpoint_worker *w;
+	struct checkpoint_stop stop;
+	int stopped, traced; /* by ptrace, not by the freezer */
 	uint64_t stopped_ns, frozen_ns;
 };
 
@@ -145,44 +147,35 @@ static void take_release(struct take *t)
 
 	if (!t->stopped)
 		return;
-	if (!t->q->is_frozen) {
+	if (t->traced)
+		checkpoint_stop_release(&t->stop);
+	else if (!t->q->is_frozen)
 		(void)!cgroup_thaw(&t->cgroups, t->q->cgroup, &ignored);
+	if (!t->q->is_frozen)
 		t->frozen_ns += now_ns() - t->stopped_ns;
-	}
-	t->stopped = 0;
+	t->stopped = t->traced = 0;
 }
 
+/* With cgroup v1, the first freezing takes many milliseconds: all processes must enter another hierarchy. */
 static int take_stop(struct take *t, struct err *e)
 {
 	if (t->stopped)
 		return err_set(e, ERR_INVALID, "the capture wants to stop the box twice");
-	if (!t->q->is_frozen && cgroup_freeze_prepare(&t->cgroups, t->q->cgroup, e) < 0)
-		return -1;
 	t->stopped_ns = now_ns();
+	if (!t->q->is_frozen && t->cgroups.version == 1)
+		t->traced = checkpoint_stop_all(&t->stop, &t->cgroups, t->q->cgroup);
+	if (!t->q->is_frozen && !t->traced) {
+		if (t->cgroups.version == 1) /* some were stopped by the attempt */
+			t->frozen_ns += now_ns() - t->stopped_ns;
+		if (cgroup_freeze_prepare(&t->cgroups, t->q->cgroup, e) < 0)
+			return -1;
+		t->stopped_ns = now_ns();
+	}
 	t->stopped = 1;
-	if (t->q->is_frozen || cgroup_freeze(&t->cgroups, t->q->cgroup, e) == 0)
+	if (t->q->is_frozen || t->traced || cgroup_freeze(&t->cgroups, t->q->cgroup, e) == 0)
 		return 0;
 	take_release(t);
 	return -1;
-}
-
-static int take_send(struct take *t, const struct checkpoint_message *m, int fd)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
-	struct iovec iov = { (void *)m, sizeof(*m) };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		h.msg_control = control.room;
-		h.msg_controllen = sizeof(control.room);
-	}
-	return sendmsg(t->sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m) ? 0 : -1;
 }
 
 /* Answers STOP and LIST with the mapped files. */
@@ -210,7 +203,7 @@ static int take_answer(struct take *t, unsigned what)
 	delta_mapped_fini(&mapped);
 	if (done < 0)
 		take_release(t);
-	return take_send(t, &m, fd);
+	return sock_send_message(t->w->capture_sock, &m, sizeof(m), &fd, fd >= 0);
 }
 
 /* Until the capture has sent its result, or has ended. */
@@ -219,7 +212,7 @@ static int take_serve(struct take *t, struct delta_sum *out, struct err *e)
 	struct checkpoint_message m;
 
 	for (;;) {
-		struct pollfd p = { .fd = t->sock, .events = POLLIN };
+		struct pollfd p = { .fd = t->w->capture_sock, .events = POLLIN };
 		int ready = poll(&p, 1, t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS);
 
 		if (ready < 0 && errno == EINTR)
@@ -229,7 +222,7 @@ static int take_serve(struct take *t, struct delta_sum *out, struct err *e)
 				       (t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS) / 1000,
 				       t->stopped ? " while the programs of the box were stopped"
 						  : "");
-		if (recv(t->sock, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
+		if (recv(t->w->capture_sock, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
 			return err_set(e, ERR_SYS, "the capture has ended early");
 		if (m.what == CHECKPOINT_RELEASE) {
 			take_release(t);
@@ -248,18 +241,29 @@ static int take_serve(struct take *t, struct delta_sum *out, struct err *e)
 static int take_run(struct take *t, const struct delta *d, int userns, struct delta_sum *out,
 		    struct err *e)
 {
-	int done, status;
+	int done = checkpoint_capture_begin(t->w->capture_sock, d, userns, e), status;
 
-	t->capture = checkpoint_capture_start(d, userns, &t->sock, e);
-	if (t->capture < 0)
-		return -1;
-	done = take_serve(t, out, e);
+	if (done == 0)
+		done = take_serve(t, out, e);
 	take_release(t);
-	kill(t->capture, SIGKILL); /* no process may write to the files from here on */
-	while (waitpid(t->capture, &status, 0) < 0 && errno == EINTR)
+	kill(t->w->capture, SIGKILL); /* no process may write to the files from here on */
+	while (waitpid(t->w->capture, &status, 0) < 0 && errno == EINTR)
 		;
-	close(t->sock);
 	return done;
+}
+
+int checkpoint_worker_start(struct checkpoint_worker *w, int dir, uint32_t check_uid, struct err *e)
+{
+	*w = (struct checkpoint_worker){ .layer = -1, .index = -1 };
+	w->capture = checkpoint_capture_start(&w->capture_sock, e);
+	if (w->capture < 0)
+		return -1;
+	w->check = checkpoint_check_start(check_uid, &w->check_sock, e);
+	if (w->check < 0)
+		return -1;
+	w->layer = store_unnamed(dir, "layers", e);
+	w->index = store_unnamed(dir, "index", e);
+	return w->layer < 0 || w->index < 0 ? -1 : 0;
 }
 
 /* ---- one checkpoint ---- */
@@ -301,8 +305,8 @@ static struct cgroups take_cgroups(const struct checkpoint_request *q,
 	return cs;
 }
 
-static int take_link(int dir, const struct delta *d, const struct delta_sum *sum,
-		     uint32_t check_uid, struct err *e)
+static int take_link(int dir, const struct checkpoint_worker *w, const struct delta *d,
+		     const struct delta_sum *sum, struct err *e)
 {
 	struct stat st;
 
@@ -312,24 +316,24 @@ static int take_link(int dir, const struct delta *d, const struct delta_sum *sum
 			       (unsigned long long)st.st_size,
 			       (unsigned long long)sum->layer_bytes);
 	/* Folders that lead to others, and "files" that were counted, are names of the layer. */
-	if (checkpoint_check_run(sum->layer_bytes ? d->layer : -1, d->index, check_uid, UINT64_MAX,
-				 e) < 0)
+	if (checkpoint_check_finish(w->check, w->check_sock, sum->layer_bytes ? d->layer : -1,
+				    d->index, UINT64_MAX, e) < 0)
 		return err_in(e, "check of checkpoint %s", d->id);
 	if (sum->layer_bytes && store_link(dir, d->layer, d->id, WIRE_CHECKPOINT_LAYER, e) < 0)
 		return -1;
 	return store_link(dir, d->index, d->id, WIRE_CHECKPOINT_INDEX, e);
 }
 
-int checkpoint_store_take(int dir, const struct checkpoint_request *q,
+int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct checkpoint_request *q,
 			  const struct checkpoint_fds *fds, struct wire_checkpointed *out,
 			  struct err *e)
 {
 	auto_fd int upper = take_open_upper(q, fds->proc, e), userns = -1;
-	auto_fd int layer = -1, index = -1, base = -1;
+	auto_fd int base = -1;
 	struct delta d = { .rules = DELTA_RULES & ~q->without,
 			   .bytes_most = q->bytes_most,
 			   .files_most = q->files_most };
-	struct take t = { .q = q, .cgroups = take_cgroups(q, fds) };
+	struct take t = { .q = q, .w = w, .cgroups = take_cgroups(q, fds) };
 	struct delta_sum sum;
 	struct layer_index_head head;
 	uint64_t began = now_ns();
@@ -342,13 +346,9 @@ int checkpoint_store_take(int dir, const struct checkpoint_request *q,
 		return err_sys(e, "user namespace of box %s", q->box);
 	if (q->base[0] && (base = store_open_file(dir, q->base, WIRE_CHECKPOINT_INDEX, e)) < 0)
 		return -1;
-	layer = store_unnamed(dir, "layers", e);
-	index = store_unnamed(dir, "index", e);
-	if (layer < 0 || index < 0)
-		return -1;
 	d.upper = upper;
-	d.layer = layer;
-	d.index = index;
+	d.layer = w->layer;
+	d.index = w->index;
 	d.base = base;
 	d.used_bytes = take_used(upper);
 	memcpy(d.id, q->id, sizeof(d.id));
@@ -359,9 +359,10 @@ int checkpoint_store_take(int dir, const struct checkpoint_request *q,
 	if (delta_write_head(&d, &sum, (uint32_t)(t.frozen_ns / 1000),
 			     (uint32_t)((now_ns() - began) / 1000), e) < 0)
 		return -1;
-	if (take_link(dir, &d, &sum, q->check_uid, e) < 0)
+	if (take_link(dir, w, &d, &sum, e) < 0)
 		return -1;
-	if (pread(index, &head, sizeof(head), 0) != (ssize_t)sizeof(head) || fstat(index, &st) < 0)
+	if (pread(w->index, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    fstat(w->index, &st) < 0)
 		return err_sys(e, "read the index again");
 	store_figures(&head, (uint64_t)st.st_size, out);
 	out->took_us = (now_ns() - began) / 1000;
@@ -371,13 +372,17 @@ int checkpoint_store_take(int dir, const struct checkpoint_request *q,
 static int store_merge_files(int dir, const struct checkpoint_request *q, int *layers, int out,
 			     struct chain_sum *sum, struct err *e)
 {
+	pid_t check;
+	int sock;
+
 	for (unsigned i = 0; i < q->nfrom; i++)
 		if ((layers[i] = store_open_file(dir, q->from[i], WIRE_CHECKPOINT_LAYER, e)) < 0)
 			return -1;
 	if (checkpoint_merge_run(layers, q->nfrom, out, q->check_uid, q->bytes_most, q->files_most,
 				 sum, e) < 0)
 		return err_in(e, "merge into %s", q->id);
-	if (checkpoint_check_run(out, -1, q->check_uid, UINT64_MAX, e) < 0)
+	check = checkpoint_check_start(q->check_uid, &sock, e);
+	if (check < 0 || checkpoint_check_finish(check, sock, out, -1, UINT64_MAX, e) < 0)
 		return err_in(e, "check of %s", q->id);
 	/* It replaces files that may have been written to the disk. */
 	if (fsync(out) < 0)

@@ -12,6 +12,7 @@
 #include "layer/index.h"
 #include "wire/wire.h"
 #include <stdint.h>
+#include <sys/types.h>
 
 struct checkpoint_request {
 	char box[WIRE_ID], id[WIRE_ID], base[WIRE_ID];
@@ -36,8 +37,18 @@ struct checkpoint_fds {
 must_check int checkpoint_store_open(const char *state_dir, struct err *e);
 void checkpoint_store_name(const char *id, enum wire_checkpoint_what what, char out[64]);
 
+/* Both processes, which wait, and the files of one checkpoint. They end with the process that started them. */
+struct checkpoint_worker {
+	pid_t capture, check;
+	int capture_sock, check_sock;
+	int layer, index;
+};
+must_check int checkpoint_worker_start(struct checkpoint_worker *w, int dir, uint32_t check_uid,
+				       struct err *e);
+
 /* In a process of its own. dir: of checkpoint_store_open(). */
-must_check int checkpoint_store_take(int dir, const struct checkpoint_request *q,
+must_check int checkpoint_store_take(int dir, struct checkpoint_worker *w,
+				     const struct checkpoint_request *q,
 				     const struct checkpoint_fds *fds,
 				     struct wire_checkpointed *out, struct err *e);
 must_check int checkpoint_store_sync(int dir, const char *id, struct err *e);

@@ -2,7 +2,7 @@
 #include "keeper/disk_service.h"
 #include "base/cleanup.h"
 #include "keeper/disk_image.h"
-#include "wire/wire.h"
+#include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,25 +48,6 @@ static int disk_fulfil(const char *dir, const struct order *o, struct err *e)
 	return err_set(e, ERR_INVALID, "no such order");
 }
 
-static int send_answer(int sock, const struct err *e, int fd)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
-	struct iovec iov = { (void *)e, sizeof(*e) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		m.msg_control = control.room;
-		m.msg_controllen = sizeof(control.room);
-	}
-	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -1 : 0;
-}
-
 static _Noreturn void disk_process(int sock, const char *dir)
 {
 	struct order o;
@@ -83,7 +64,7 @@ static _Noreturn void disk_process(int sock, const char *dir)
 		struct err e = { 0 };
 		auto_fd int fd = disk_fulfil(dir, &o, &e);
 
-		if (send_answer(sock, &e, fd) < 0)
+		if (sock_send_message(sock, &e, sizeof(e), &fd, fd >= 0) < 0)
 			break;
 	}
 	_exit(0);
@@ -138,23 +119,12 @@ int disk_process_start(const char *state_dir, struct err *e)
 
 static int receive_answer(int sock, struct err *out_e)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { out_e, sizeof(*out_e) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room) };
-	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	int fd = -1;
+	int fd;
 
-	if (n != (ssize_t)sizeof(*out_e))
+	if (sock_recv_message(sock, out_e, sizeof(*out_e), &fd, 1) != (ssize_t)sizeof(*out_e)) {
+		own_close_fd(&fd);
 		return err_set(out_e, ERR_SYS, "the disk service has exited");
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	}
 	return fd;
 }
 

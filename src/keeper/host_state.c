@@ -9,6 +9,7 @@
 #include "keeper/disk_service.h"
 #include "keeper/box_record.h"
 #include "keeper/netns_pool.h"
+#include "keeper/procimage_process.h"
 #include "keeper/layer_store.h"
 #include "keeper/root_table.h"
 #include "keeper/template.h"
@@ -281,6 +282,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .disks = -1,
 				  .lock = -1,
 				  .layer_store = -1,
+				  .procimages = -1,
 				  .layers_dir = -1,
 				  .roots_dir = -1,
 				  .checkpoints_dir = -1,
@@ -328,6 +330,11 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	    host_seal_images(&h->init_exe, &h->tier_host.mux_exe, e) < 0 ||
 	    host_start_tiers(h, state_dir, e) < 0)
 		return -1;
+	if (!h->rootless && !h->tier_host.no_namespaces[0]) {
+		h->procimages = procimage_service_start(h, e);
+		if (h->procimages < 0)
+			return -1;
+	}
 	if (!h->tier_host.no_namespaces[0] && build_keeper_root(h, run_dir, e) < 0)
 		return -1;
 	if (!h->rootless && !h->tier_host.no_namespaces[0])

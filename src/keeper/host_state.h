@@ -29,6 +29,7 @@ struct host_state {
 	int tier_service; /* socket to the tier service */
 	int disks;       /* socket to the disk service */
 	int layer_store;       /* socket to the layer store; -1: without root there are no layers */
+	int procimages;  /* socket to the service of process images; -1: none without root */
 	int layers_dir;  /* the folder of the layers, or -1 */
 	int roots_dir;   /* the folder of the roots, or -1 */
 	int checkpoints_dir; /* the folder of the checkpoints, or -1 */

@@ -3,8 +3,10 @@
 #include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/mnt.h"
+#include "jail/seccomp.h"
 #include "jail/user.h"
 #include "keeper/libarchive.h"
+#include "wire/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +15,6 @@
 #include <linux/sched.h>
 #include <locale.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,46 +64,13 @@ static const char process_calls[] =
 #endif
 	;
 
-static int process_filter_rules(scmp_filter_ctx ctx)
-{
-	char calls[sizeof(process_calls)], *rest = NULL;
-	int rc = 0;
-
-	memcpy(calls, process_calls, sizeof(calls));
-	for (char *c = strtok_r(calls, " ", &rest); c && rc == 0; c = strtok_r(NULL, " ", &rest)) {
-		int nr = seccomp_syscall_resolve_name(c);
-
-		if (nr != __NR_SCMP_ERROR && nr >= 0)
-			rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
-	}
+static const struct seccomp_zero process_zero[] = {
 #ifndef SANITIZED
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	SECCOMP_NO_EXEC,
 #endif
 	/* Named pipes and deletions. The kernel reads 32 bits of the device number. */
-	if (rc == 0)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mknodat), 1,
-				      SCMP_A3(SCMP_CMP_MASKED_EQ, 0xffffffff, 0));
-	return rc;
-}
-
-static int process_filter(struct err *e)
-{
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int rc = ctx ? process_filter_rules(ctx) : -ENOMEM;
-
-	if (rc == 0)
-		rc = seccomp_load(ctx);
-	seccomp_release(ctx);
-	if (rc == 0)
-		return 0;
-	errno = -rc;
-	return err_sys(e, "the system call filter");
-}
+	{ "mknodat", 3, 0xffffffff },
+};
 
 /* Makes the mount that the parent sends the root, and drops everything else. */
 static int process_own_root(int mount_fd, struct err *e)
@@ -138,7 +106,8 @@ static int process_limit(const struct image_limits *limits, struct err *e)
 	return 0;
 }
 
-static int process_confine(int mount_fd, const struct image_limits *limits, struct err *e)
+static int process_confine(int mount_fd, const struct image_limits *limits,
+			   const struct seccomp *filter, struct err *e)
 {
 	char byte;
 
@@ -155,7 +124,7 @@ static int process_confine(int mount_fd, const struct image_limits *limits, stru
 	    caps_bound(UNPACK_CAPS, e) < 0 || caps_only(UNPACK_CAPS, e) < 0 ||
 	    caps_no_new_privs(e) < 0)
 		return -1;
-	return process_filter(e);
+	return seccomp_apply(filter, e);
 }
 
 static int process_only_these(int archive, int sock, struct err *e)
@@ -171,34 +140,29 @@ static int process_only_these(int archive, int sock, struct err *e)
 /* The parent sends it after it has written the id maps. */
 static int process_receive_mount(struct err *e)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
 	char byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room) };
 	int fd;
 
-	if (recvmsg(PROCESS_SOCK, &m, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&m))
+	if (sock_recv_message(PROCESS_SOCK, &byte, 1, &fd, 1) != 1 || fd < 0)
 		return err_set(e, ERR_SYS, "the parent sent no folder");
-	memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 	return fd;
 }
 
 static int process_unpack(const struct image_limits *limits, struct image_sum *out, struct err *e)
 {
 	auto_fd int mount_fd = -1, root = -1;
+	struct seccomp filter; /* its memory ends with the process */
 
 	/* Names are bytes: in this locale libarchive changes none. */
 	setlocale(LC_ALL, "C");
 	if (libarchive_load(e) < 0)
 		return -1;
+	/* Before the limits: the library writes the filter to a file. */
+	if (seccomp_compile_list(&filter, process_calls, process_zero, ARRAY_LEN(process_zero), e) <
+	    0)
+		return -1;
 	mount_fd = process_receive_mount(e);
-	if (mount_fd < 0 || process_confine(mount_fd, limits, e) < 0)
+	if (mount_fd < 0 || process_confine(mount_fd, limits, &filter, e) < 0)
 		return -1;
 	root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
@@ -218,24 +182,6 @@ static _Noreturn void process_main(int archive, int sock, const struct image_lim
 }
 
 /* ---- in the parent ---- */
-
-static int process_send_mount(int sock, int mount_fd, struct err *e)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
-	struct iovec iov = { (char *)"m", 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room) };
-
-	memcpy(CMSG_DATA(&control.head), &mount_fd, sizeof(mount_fd));
-	return sendmsg(sock, &m, MSG_NOSIGNAL) == 1 ? 0 : err_sys(e, "send the folder");
-}
 
 /* A mount of the folder for the user namespace of the process. */
 static int process_mount(int proc, pid_t pid, int dir, struct err *e)
@@ -263,7 +209,9 @@ static int process_admit(pid_t pid, int sock, int dir, uint32_t uid_base, struct
 	if (user_write_maps(proc, pid, uid_base, e) < 0)
 		return -1;
 	tree = process_mount(proc, pid, dir, e);
-	return tree < 0 ? -1 : process_send_mount(sock, tree, e);
+	if (tree < 0)
+		return -1;
+	return sock_send_message(sock, "m", 1, &tree, 1) < 0 ? err_sys(e, "send the folder") : 0;
 }
 
 static int process_wait(pid_t pid, int sock, struct image_sum *out, struct err *e)

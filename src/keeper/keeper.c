@@ -286,6 +286,9 @@ static void keeper_dispatch(struct keeper *k, struct source *s)
 	case SRC_LAYER:
 		layer_answered(k, s);
 		break;
+	case SRC_IMAGE:
+		procimage_answered(k, s);
+		break;
 	case SRC_TIERS:
 		tiers_learned(k);
 		break;

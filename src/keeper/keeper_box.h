@@ -28,7 +28,8 @@ struct source { /* what epoll returns */
 		SRC_ZYGOTE,
 		SRC_LAYER,
 		SRC_TIERS,
-		SRC_GUEST
+		SRC_GUEST,
+		SRC_IMAGE
 	} kind;
 	int fd; /* JAIL_FD_HIGH or above, unless it belongs to the keeper itself */
 };

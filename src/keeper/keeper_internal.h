@@ -8,6 +8,7 @@
  *   layer.c         read-only layers, named by their content
  *   root_request.c  roots: lists of layers
  *   checkpoint.c    checkpoints: the files of a running box, captured; boxes that start from them
+ *   procimage_request.c  process images: the programs of a box, captured, and copies of them
  *   pool.c          boxes created in advance
  *   root_pool.c     boxes of roots, created in advance
  *   warm_pool.c     interpreters loaded in advance
@@ -101,6 +102,7 @@ struct keeper {
 	uint64_t deadline_ns;         /* the earliest of all boxes, CLOCK_BOOTTIME; 0: none */
 	uint64_t deadline_from_ns;    /* not before this time: deadlines of an earlier keeper */
 	struct layer_job *layer_jobs; /* requests to the layer store in progress */
+	struct procimage_job *images;
 	struct root_table roots;
 
 	struct {
@@ -196,6 +198,13 @@ void checkpoint_taken(struct keeper *k, const char *box, const char *cgroup);
 void checkpoint_adopt(struct keeper *k, struct keeper_box *b);
 /* The box no longer exists: mounts of its chain may be closed. */
 void checkpoint_box_ended(struct keeper *k, const struct keeper_box *b);
+
+/* procimage_request.c */
+void procimage_request(struct keeper *k, struct client *c, const struct frame *f);
+void procimage_answered(struct keeper *k, struct source *s);
+int procimage_holds(struct keeper *k, const char *box); /* its programs are stopped for an image */
+/* The files of such a box were captured, or could not be: its programs continue. */
+void procimage_files_done(struct keeper *k, const char *box, int done);
 
 /* limit_job.c */
 void limit_request(struct keeper *k, struct client *c, const struct frame *f);

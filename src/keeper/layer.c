@@ -356,8 +356,10 @@ void layer_answered(struct keeper *k, struct source *s)
 	*at = j->next;
 	if (j->uid_base)
 		uid_range_free(&k->ranges, j->uid_base);
-	if (j->box[0])
+	if (j->box[0]) {
+		procimage_files_done(k, j->box, done == 0);
 		checkpoint_taken(k, j->box, j->cgroup);
+	}
 	if (done < 0) {
 		client_error(k, j->client, j->ref, &e);
 	} else if (j->answer == WIRE_CHECKPOINTED) {

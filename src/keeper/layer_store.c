@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "keeper/checkpoint_mount.h"
 #include "keeper/checkpoint_process.h"
+#include "keeper/checkpoint_spare.h"
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/layer_erofs.h"
@@ -11,6 +12,7 @@
 #include "keeper/layer_upper.h"
 #include "keeper/layer_walk.h"
 #include "keeper/layer_writer.h"
+#include "wire/sock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,49 +31,6 @@
 enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD, CHECKPOINTS_FD };
 
 static pid_t store_pid; /* of the layer store, in its own processes */
-
-/* ---- frames with descriptors ---- */
-
-static int send_with(int sock, const void *bytes, size_t n, const int *fds, unsigned nfds)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(LAYER_STORE_FDS * sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(nfds * sizeof(int)),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
-	struct iovec iov = { (void *)bytes, n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (nfds) {
-		memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(int));
-		m.msg_control = control.room;
-		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-	}
-	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
-}
-
-/* fds: -1 for those that were not sent. */
-static ssize_t receive_with(int sock, void *bytes, size_t n, int fds[LAYER_STORE_FDS])
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(LAYER_STORE_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = { bytes, n };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof(control.room) };
-	ssize_t got = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(&m);
-
-	for (unsigned i = 0; i < LAYER_STORE_FDS; i++)
-		fds[i] = -1;
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-	return got;
-}
 
 /* ---- the sealer ---- */
 
@@ -345,11 +304,13 @@ static int store_root_check(int layers, const struct root *r, struct layer_tree_
 
 /* ---- checkpoints ---- */
 
-static int store_checkpoint(const struct layer_store_request *o, const int *fds,
-			    struct layer_store_reply *out)
+/* w: NULL: not started yet. */
+static int store_checkpoint(const struct layer_store_request *o, struct checkpoint_worker *w,
+			    const int *fds, struct layer_store_reply *out)
 {
 	const struct checkpoint_request *q = &o->checkpoint;
 	const struct checkpoint_fds given = { fds[0], fds[1], fds[2] };
+	struct checkpoint_worker own;
 
 	signal(SIGCHLD, SIG_DFL);
 	if (store_end_with_parent(&out->err) < 0)
@@ -358,7 +319,25 @@ static int store_checkpoint(const struct layer_store_request *o, const int *fds,
 		return checkpoint_store_sync(CHECKPOINTS_FD, q->id, &out->err);
 	if (o->what == LAYER_STORE_CHECKPOINT_MERGE)
 		return checkpoint_store_merge(CHECKPOINTS_FD, q, &out->checkpointed, &out->err);
-	return checkpoint_store_take(CHECKPOINTS_FD, q, &given, &out->checkpointed, &out->err);
+	if (!w && checkpoint_worker_start(w = &own, CHECKPOINTS_FD, q->check_uid, &out->err) < 0)
+		return -1;
+	return checkpoint_store_take(CHECKPOINTS_FD, w, q, &given, &out->checkpointed, &out->err);
+}
+
+/* The process that waits for the next checkpoint: checkpoint_spare.h. */
+static void store_spare(struct checkpoint_worker *w, int sock)
+{
+	struct layer_store_reply a = { 0 };
+	struct layer_store_request o;
+	int fds[LAYER_STORE_FDS];
+
+	close(LAYER_STORE_FD);
+	if (sock_recv_message(sock, &o, sizeof(o), fds, LAYER_STORE_FDS) != (ssize_t)sizeof(o))
+		_exit(0);
+	if (store_checkpoint(&o, w, fds + 1, &a) == 0)
+		a.err.kind = ERR_NONE;
+	(void)!sock_send_message(fds[0], &a, sizeof(a), NULL, 0);
+	_exit(0);
 }
 
 /* Runs in a process of its own. */
@@ -370,7 +349,7 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 	int done = -1, file = -1;
 
 	if (o->what >= LAYER_STORE_CHECKPOINT)
-		done = store_checkpoint(o, fds, &a);
+		done = store_checkpoint(o, NULL, fds, &a);
 	else if (o->what == LAYER_STORE_IMAGE)
 		done = file = layer_erofs_open(layers, o->id, o->uid, &a.err);
 	else if (o->what == LAYER_STORE_MAKE)
@@ -391,7 +370,7 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 		done = layer_tree_remove(layers, o->id, &a.err);
 	if (done >= 0)
 		a.err.kind = ERR_NONE;
-	(void)!send_with(answer_to, &a, sizeof(a), &file, file >= 0);
+	(void)!sock_send_message(answer_to, &a, sizeof(a), &file, file >= 0);
 	_exit(0);
 }
 
@@ -409,19 +388,23 @@ static int take_order_here(int layers, const struct layer_store_request *o, int 
 		(o->checkpoint.is_deleted ? checkpoint_mount_forget
 					  : checkpoint_mount_release)(o->checkpoint.id);
 	else if ((o->what != LAYER_STORE_CHECKPOINT ||
-		  checkpoint_mount_possible(CHECKPOINTS_FD, &a.err) == 0) &&
+		  checkpoint_mount_possible(CHECKPOINTS_FD, "layers", &a.err) == 0) &&
 		 (o->what < LAYER_STORE_CHECKPOINT || checkpoint_process_prepare(&a.err) == 0))
 		return 0;
-	(void)!send_with(answer_to, &a, sizeof(a), &fd, fd >= 0);
+	(void)!sock_send_message(answer_to, &a, sizeof(a), &fd, fd >= 0);
 	return 1;
 }
 
 static void take_order(int layers, const struct layer_store_request *o, int answer_to,
 		       const int *fds)
 {
+	const int all[LAYER_STORE_FDS] = { answer_to, fds[0], fds[1], fds[2] };
 	struct layer_store_reply a = { 0 };
 
 	if (take_order_here(layers, o, answer_to))
+		return;
+	if (o->what == LAYER_STORE_CHECKPOINT &&
+	    checkpoint_spare_give(o->checkpoint.check_uid, o, sizeof(*o), all, LAYER_STORE_FDS))
 		return;
 	switch (fork()) {
 	case 0:
@@ -429,7 +412,7 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 		store_serve(layers, o, answer_to, fds);
 	case -1:
 		err_sys(&a.err, "start a process for a layer");
-		(void)!send_with(answer_to, &a, sizeof(a), NULL, 0);
+		(void)!sock_send_message(answer_to, &a, sizeof(a), NULL, 0);
 	}
 }
 
@@ -473,14 +456,22 @@ static void store_sweep_again(int layers)
 	store_busy.n = n;
 }
 
+static int store_sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 static void store_sweep_while_idle(void)
 {
 	struct pollfd request = { .fd = LAYER_STORE_FD, .events = POLLIN };
+	int due;
 
 	while (store_busy.n && poll(&request, 1, STORE_AGAIN_MS) == 0)
 		store_sweep_again(LAYERS_FD);
-	while (poll(&request, 1, checkpoint_mount_expire()) == 0)
-		;
+	do
+		due = store_sooner(checkpoint_mount_expire(),
+				   checkpoint_spare_refresh(CHECKPOINTS_FD, store_spare));
+	while (poll(&request, 1, due) == 0);
 }
 
 /* Removes files that a crash has left, unless another process still uses them. */
@@ -533,8 +524,8 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots, int c
 	signal(SIGCHLD, SIG_IGN);
 	store_pid = getpid();
 	store_sweep(LAYERS_FD, ROOTS_FD);
-	while (store_sweep_while_idle(),
-	       receive_with(LAYER_STORE_FD, &o, sizeof(o), fds) == (ssize_t)sizeof(o)) {
+	while (store_sweep_while_idle(), sock_recv_message(LAYER_STORE_FD, &o, sizeof(o), fds,
+							   LAYER_STORE_FDS) == (ssize_t)sizeof(o)) {
 		take_order(LAYERS_FD, &o, fds[0], fds + 1);
 		for (unsigned i = 0; i < LAYER_STORE_FDS; i++)
 			own_close_fd(&fds[i]);
@@ -590,7 +581,7 @@ int layer_store_ask_with(int process, const struct layer_store_request *o, const
 	fds[0] = pair[1];
 	for (unsigned i = 0; i < n; i++)
 		fds[1 + i] = more[i];
-	if (send_with(process, o, sizeof(*o), fds, 1 + n) < 0) {
+	if (sock_send_message(process, o, sizeof(*o), fds, 1 + n) < 0) {
 		close(pair[0]);
 		close(pair[1]);
 		return err_set(e, ERR_SYS, "the layer store has exited");
@@ -607,7 +598,7 @@ int layer_store_ask(int process, const struct layer_store_request *o, int conn, 
 int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, struct err *e)
 {
 	int fds[LAYER_STORE_FDS];
-	ssize_t n = receive_with(sock, out, sizeof(*out), fds);
+	ssize_t n = sock_recv_message(sock, out, sizeof(*out), fds, LAYER_STORE_FDS);
 
 	for (unsigned i = 1; i < LAYER_STORE_FDS; i++)
 		own_close_fd(&fds[i]);

@@ -13,6 +13,7 @@
 #define TIER_POOL_EVICT_NS (20 * SECOND) /* then it may have another disk */
 #define TIER_POOL_RETRY_NS (5 * SECOND)
 #define TIER_POOL_WAKE_MS 5000
+#define TIER_POOL_PYTHON_BYTES (96u << 20)
 
 static void tier_pool_empty(struct keeper *k, struct tier_pool *p)
 {
@@ -42,21 +43,36 @@ struct tier_pool *tier_pool_of(struct keeper *k, const struct keeper_box *b)
 	return &k->tier_pools[b->meta.about.tier][b->of_tier_pool - 1];
 }
 
-/* The kind of the requested interpreter; 0: none, or it is not installed. */
+/* Can boxes with this memory have an interpreter that their client did not request? The engine must be one that boots: in others
+ * an interpreter starts as quickly as on the host. */
+static int tier_pool_has_room(unsigned tier, const struct wire_limits *limits)
+{
+	return tier_table[tier].start_ms && limits->mem_bytes >= TIER_POOL_PYTHON_BYTES;
+}
+
+/* The interpreter that waits in boxes of this kind, or NULL: none, or it is not installed. */
+static const struct warm_start *tier_pool_starts(const struct keeper *k, unsigned tier,
+						 unsigned kind, const struct wire_limits *limits)
+{
+	const struct warm_start *s = &warm_kinds[kind].in_engine;
+	char path[64];
+
+	if (k->tiers.facts[tier].unsupported & UINT64_C(1) << WIRE_NEED_ZYGOTE || !s->program ||
+	    (!kind && !tier_pool_has_room(tier, limits)))
+		return NULL;
+	/* The keeper has the host's /usr at /u. */
+	snprintf(path, sizeof(path), "/u%s", s->program + strlen("/usr"));
+	return access(path, X_OK) == 0 ? s : NULL;
+}
+
+/* The pool for a request of this interpreter; 0: that of all other requests. */
 static unsigned tier_pool_kind(const struct keeper *k, unsigned tier, const char *name)
 {
-	char path[64];
 	unsigned kind = WARM_KINDS;
 
-	if (k->tiers.facts[tier].unsupported & UINT64_C(1) << WIRE_NEED_ZYGOTE)
-		return 0;
 	while (--kind && strncmp(warm_kinds[kind].name, name, WIRE_WARM_NAME) != 0)
 		;
-	if (!kind || !warm_kinds[kind].in_engine.program)
-		return 0;
-	/* The keeper has the host's /usr at /u. */
-	snprintf(path, sizeof(path), "/u%s", warm_kinds[kind].in_engine.program + strlen("/usr"));
-	return access(path, X_OK) == 0 ? kind : 0;
+	return kind && tier_pool_starts(k, tier, kind, NULL) ? kind : 0;
 }
 
 /* Limits of cgroups are written when a client gets a box. The disk is mounted already, and a tier
@@ -69,6 +85,9 @@ static int tier_pool_fits(const struct keeper *k, unsigned tier, const struct ti
 
 	if (have->disk_bytes != want->disk_bytes || have->disk_files != want->disk_files ||
 	    keeper_box_disk_in_memory(have) != keeper_box_disk_in_memory(want))
+		return 0;
+	/* An interpreter that waits would take most of a small limit. */
+	if (tier_pool_has_room(tier, have) && !tier_pool_has_room(tier, want))
 		return 0;
 	return !fixed || memcmp(have, want, sizeof(*have)) == 0;
 }
@@ -130,18 +149,19 @@ struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,
 
 void tier_pool_created(struct keeper *k, struct keeper_box *b)
 {
-	const struct warm_start *how = &warm_kinds[b->of_tier_pool - 1].in_engine;
+	unsigned tier = b->meta.about.tier, kind = b->of_tier_pool - 1;
+	const struct warm_start *how = tier_pool_starts(k, tier, kind, &tier_pool_of(k, b)->limits);
 	struct err e;
 
 	tier_pool_of(k, b)->boxes.making--;
 	k->pool_making--;
-	if (how->program && build_start_interpreter(b, how, &e) < 0) {
+	if (how && build_start_interpreter(b, how, &e) < 0) {
 		tier_pool_died(k, b);
 		pool_log(k, "pool", &e);
 		teardown_kill(k, b);
 		return;
 	}
-	b->meta.about.warm = how->program != NULL;
+	b->meta.about.warm = how != NULL;
 	pool_add(k, b);
 }
 

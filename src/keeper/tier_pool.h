@@ -1,7 +1,7 @@
 /* tier_pool.h - boxes of isolation tiers that are created in advance.
- * Owns: for each tier a pool of boxes without an interpreter, and one for each kind of warm
- * interpreter. The boxes are booted and their guest stubs are connected; an interpreter was started by
- * init inside, so a later request finds it loaded. mux sends RESUME with the first frame: that of the
+ * Owns: for each tier a pool for all requests, and one for each kind of warm interpreter. The boxes are
+ * booted and their guest stubs are connected; an interpreter was started by init inside, so a later
+ * request finds it loaded. In engines that boot, Python waits in the boxes of the first pool as well. mux sends RESUME with the first frame: that of the
  * interpreter, or PERSIST when a client gets the box. A pool is filled after the second request for it
  * within two minutes, and emptied when it was not requested for a while, when memory is short, when the
  * engine has changed, or when the tier is not offered any longer. */

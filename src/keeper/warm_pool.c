@@ -32,7 +32,9 @@
 #define DEPTH_LEAST 2
 
 const struct warm_kind warm_kinds[WARM_KINDS] = {
-	{ .name = "", .program = "" },
+	{ .name = "",
+	  .program = "",
+	  .in_engine = { "/usr/bin/python3", NULL, "/opt/atoll/zygote_python.py", "small" } },
 	{ .name = "python",
 	  .program = "/usr/bin/python3",
 	  .in_root = { "python3", NULL, "/opt/atoll/zygote_python.py", NULL },

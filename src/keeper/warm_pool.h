@@ -31,7 +31,7 @@ struct warm_kind {
 	struct warm_start in_root;   /* in a box of a root. Never forked from a zygote: that has
 				    * privileges, and would execute files of the root */
 	struct warm_start in_engine; /* in the guest of an isolation tier, before the box waits in
-				      * its pool: tier_pool.h */
+				      * its pool; without a name: if no interpreter is requested: tier_pool.h */
 	unsigned depth; /* boxes that wait with one, once it was requested; shared by the pool
 		        * classes of a kind */
 	unsigned mib;   /* memory of its zygote, about */

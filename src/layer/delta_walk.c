@@ -132,6 +132,8 @@ static int walk_xattrs(struct delta_run *r, int fd, struct delta_item *x)
 		if (strcmp(name, OPAQUE) == 0 && S_ISDIR(x->f.mode) &&
 		    fgetxattr(fd, OPAQUE, &y, 1) == 1 && y == 'y')
 			x->f.flags |= LAYER_INDEX_OPAQUE;
+		if (strcmp(name, OVERLAY "origin") == 0)
+			x->f.flags |= LAYER_INDEX_LOWER;
 		if (!walk_xattr_kept(name))
 			continue;
 		if (count == MOST)
@@ -307,12 +309,13 @@ static int walk_change(struct delta_run *r, struct delta_item *x)
 
 static void walk_inherit(struct delta_item *x, const struct layer_index_fixed *b)
 {
-	uint16_t keep = x->f.flags & (LAYER_INDEX_MAPPED | LAYER_INDEX_OPAQUE);
+	uint16_t keep = x->f.flags & (LAYER_INDEX_MAPPED | LAYER_INDEX_OPAQUE | LAYER_INDEX_LOWER);
 
 	x->f.xattrs = b->xattrs;
 	memcpy(x->f.origin, b->origin, sizeof(b->origin));
 	memcpy(x->f.sha256, b->sha256, sizeof(b->sha256));
-	x->f.flags = keep | (b->flags & (LAYER_INDEX_HASHED | LAYER_INDEX_WHITEOUT));
+	x->f.flags =
+		keep | (b->flags & (LAYER_INDEX_HASHED | LAYER_INDEX_WHITEOUT | LAYER_INDEX_LOWER));
 }
 
 static int walk_same_content(const struct delta_item *x, const struct layer_index_fixed *b)

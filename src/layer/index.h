@@ -26,13 +26,15 @@
 
 /* Flags of an entry. WHITEOUT: the name does not exist; mode is that of a character device. OPAQUE: a
  * folder in which nothing of lower layers is visible. MAPPED: a file that a process had mapped
- * shared and writable. HASHED: sha256 is that of the content; of a link that of its target. */
+ * shared and writable. HASHED: sha256 is that of the content; of a link that of its target. LOWER: overlayfs has copied it from a
+ * lower layer, which has the same name unless it was renamed since. */
 enum layer_index_flags {
 	LAYER_INDEX_WHITEOUT = 1 << 0,
 	LAYER_INDEX_OPAQUE = 1 << 1,
 	LAYER_INDEX_MAPPED = 1 << 2,
 	LAYER_INDEX_HASHED = 1 << 3,
-	LAYER_INDEX_FLAGS = 15
+	LAYER_INDEX_LOWER = 1 << 4,
+	LAYER_INDEX_FLAGS = 31
 };
 
 struct layer_index_head {

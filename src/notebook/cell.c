@@ -139,6 +139,7 @@ void cell_over(struct cell *c, json_t *take_end)
 			    json_integer(c->began_ns && c->ended_ns > c->began_ns
 						 ? (c->ended_ns - c->began_ns) / 1000
 						 : 0));
+	exec_before_json(&c->before, take_end);
 	c->end = take_end;
 }
 

@@ -7,6 +7,7 @@
  * arrived: after a restart the bytes are read again from init's logs, and split differently. */
 #pragma once
 #include "base/buf.h"
+#include "fleet/exec.h"
 #include <jansson.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ struct cell {
 	struct buf run; /* the code, until it is sent; then empty */
 	json_t *env;
 	uint64_t timeout_ms, max_output;
+	struct exec_before before;
 	int64_t began_ns, ended_ns;
 	uint64_t from[CELL_STREAMS]; /* its start in the streams of its program */
 	uint64_t seen[CELL_STREAMS]; /* bytes since then, stored or not */
@@ -65,7 +67,7 @@ void cell_unref(struct cell *c);
 void cell_output(struct cell *c, unsigned stream, uint64_t offset, const char *bytes, size_t n);
 /* end: bytes of the channel since the start of the cell, with the line of this event. */
 void cell_event(struct cell *c, uint64_t end, json_t *take_event);
-/* The last event; "truncated", "duration_us" and "cell" are added. Later events are ignored. */
+/* The last event; "truncated", "duration_us", "cell" and those of exec_before are added. Later events are ignored. */
 void cell_over(struct cell *c, json_t *take_end);
 void cell_tell(struct cell *c); /* notifies all readers that there is more */
 

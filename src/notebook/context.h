@@ -91,8 +91,9 @@ struct cell_want {
 	const char *code;
 	size_t code_len;
 	json_t *env;
-	uint64_t timeout_ms, max_output; /* 0: none; CELL_OUTPUT */
-	int no_input;                    /* no client can answer: `input()` gets end of file */
+	uint64_t timeout_ms, max_output;  /* 0: none; CELL_OUTPUT */
+	const struct exec_before *before; /* NULL: no checkpoint was wanted before it */
+	int no_input;                     /* no client can answer: `input()` gets end of file */
 };
 /* The caller releases *out with cell_unref(). It gets its number when it starts. */
 must_check int context_cell(struct context *c, const struct cell_want *want, struct cell **out,

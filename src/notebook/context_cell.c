@@ -206,6 +206,8 @@ int context_cell(struct context *c, const struct cell_want *want, struct cell **
 	x->timeout_ms = want->timeout_ms;
 	x->max_output = want->max_output ? want->max_output : CELL_OUTPUT;
 	x->no_input = want->no_input;
+	if (want->before)
+		x->before = *want->before;
 	*out = cell_ref(x);
 	while (*at)
 		at = &(*at)->next;

@@ -25,6 +25,7 @@ struct style {
 	const char *reals, *integers, *texts; /* prefix of a list of this type; or NULL */
 	int dot;                              /* a real must look like one: 3.0 */
 	const char *far;                      /* suffix of integers over 32 bits; or NULL */
+	const char *also;                     /* another language with the same literals; or NULL */
 };
 
 static const struct style styles[] = {
@@ -40,6 +41,7 @@ static const struct style styles[] = {
 	  .list_end = "]",
 	  .between = ", " },
 	{ .lang = "node",
+	  .also = "javascript-wasm",
 	  .open = "\"",
 	  .close = "\"",
 	  .special = "",
@@ -197,9 +199,10 @@ static const struct style styles[] = {
 static const struct style *style_of(const struct lang *l)
 {
 	for (unsigned i = 0; l && i < ARRAY_LEN(styles); i++)
-		if (!strncmp(l->name, styles[i].lang, strlen(styles[i].lang)) &&
-		    (!l->name[strlen(styles[i].lang)] ||
-		     !strcmp(l->name + strlen(styles[i].lang), "-wasm"))) /* the same language */
+		if ((styles[i].also && !strcmp(l->name, styles[i].also)) ||
+		    (!strncmp(l->name, styles[i].lang, strlen(styles[i].lang)) &&
+		     (!l->name[strlen(styles[i].lang)] ||
+		      !strcmp(l->name + strlen(styles[i].lang), "-wasm")))) /* the same language */
 			return &styles[i];
 	return NULL;
 }

@@ -84,34 +84,48 @@ static int capture_stopped(struct capture *c, const struct capture_options *o, s
 	return 0;
 }
 
-static int capture_all(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e)
+int capture_hold(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e)
 {
-	uint64_t began = capture_now_us();
-	int rc;
+	struct err ignored;
 
-	if (tracee_stop(&c->tracee, pid, o->timeout_ms ? o->timeout_ms : 2000, e) < 0)
-		return -1;
-	rc = capture_stopped(c, o, e);
-	if (tracee_release(&c->tracee, rc < 0 ? &(struct err){ 0 } : e) < 0)
-		rc = -1;
-	c->stopped_us = (unsigned)(capture_now_us() - began);
-	if (rc < 0 || capture_restore_unforked(c, e) < 0 || capture_ask_child(c, e) < 0 ||
+	*c = (struct capture){ .tracee.memory = -1, .options = *o };
+	procimage_init(&c->image);
+	c->began_us = capture_now_us();
+	if (tracee_stop(&c->tracee, pid, o->timeout_ms ? o->timeout_ms : 2000, e) == 0) {
+		if (capture_stopped(c, o, e) == 0)
+			return 0;
+		(void)!capture_release(c, &ignored);
+	}
+	capture_fini(c);
+	return -1;
+}
+
+int capture_release(struct capture *c, struct err *e)
+{
+	int rc = tracee_release(&c->tracee, e);
+
+	c->stopped_us = (unsigned)(capture_now_us() - c->began_us);
+	return rc;
+}
+
+int capture_complete(struct capture *c, struct err *e)
+{
+	if (capture_restore_unforked(c, e) < 0 || capture_ask_child(c, e) < 0 ||
 	    capture_read_flags(c, e) < 0 || capture_read_runs(c, e) < 0 ||
 	    procimage_check(&c->image, e) < 0)
 		return -1;
-	c->took_us = (unsigned)(capture_now_us() - began);
+	c->took_us = (unsigned)(capture_now_us() - c->began_us);
 	return 0;
 }
 
 int capture_take(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e)
 {
-	*c = (struct capture){ .tracee.memory = -1 };
-	procimage_init(&c->image);
-	if (capture_all(c, pid, o, e) < 0) {
-		capture_fini(c);
+	if (capture_hold(c, pid, o, e) < 0)
 		return -1;
-	}
-	return 0;
+	if (capture_release(c, e) == 0 && capture_complete(c, e) == 0)
+		return 0;
+	capture_fini(c);
+	return -1;
 }
 
 void capture_fini(struct capture *c)

@@ -10,8 +10,10 @@
 
 struct err;
 
-struct capture_outside { /* a pipe or socket whose other end the caller holds */
-	uint64_t inode;
+/* A pipe or socket whose other end the caller holds. Its descriptors are DESCRIPTOR_OUTSIDE; `offset` is the
+ * index here, and the data are the bytes on their way to the program. */
+struct capture_outside {
+	uint64_t inode; /* of a pipe, or of the other end of a unix socket */
 };
 
 struct capture_options {
@@ -19,6 +21,12 @@ struct capture_options {
 	const struct capture_outside *outside;
 	unsigned noutside;
 	int filters; /* seccomp filters that a program has from its box; with more it is refused */
+	/* Files on this device below this folder are mapped again by path; the pages of other mapped files are
+	 * in the image, and the file of the program must be such a one. NULL: all files by path. */
+	const char *shared_below;
+	uint64_t shared_dev;
+	/* A connected unix socket whose other end is not found is outside[foreign - 1]; 0: none. */
+	unsigned foreign;
 };
 
 struct capture_saved { /* memory that the snapshot child does not have */
@@ -33,8 +41,16 @@ struct capture {
 	unsigned nsaved;
 	unsigned stopped_us; /* how long the source was stopped */
 	unsigned took_us;
+	uint64_t began_us;
+	struct capture_options options;
 };
 
+/* The two halves of capture_take(): after the first one the program is stopped, and its state and its
+ * snapshot child exist. On failure the source continues as before and c is empty. */
+int capture_hold(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e);
+int capture_release(struct capture *c, struct err *e); /* the source continues */
+int capture_complete(struct capture *c,
+		     struct err *e); /* after it; the caller calls capture_fini() */
 /* On failure the source continues as before and c is empty. */
 int capture_take(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e);
 void capture_fini(struct capture *c);
@@ -43,6 +59,7 @@ void capture_fini(struct capture *c);
 pid_t capture_memory_pid(const struct capture *c);
 
 /* ---- parts, used by capture.c ---- */
+int capture_is_shared_file(const struct capture *c, const char *path, uint64_t dev);
 int capture_read_areas(struct capture *c, struct err *e);    /* source stopped, before the fork */
 int capture_save_unforked(struct capture *c, struct err *e); /* source stopped, after the fork */
 int capture_read_flags(struct capture *c, struct err *e);    /* from the child */

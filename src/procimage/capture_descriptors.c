@@ -279,11 +279,37 @@ static int capture_add_anonymous(struct capture *c, struct image_descriptor *d,
 	return 0;
 }
 
-static int capture_is_outside(const struct capture_options *opt, const struct open_descriptor *o)
+/* Index in the list of the caller, or -1. */
+static int capture_find_outside(struct capture *c, const struct capture_options *opt,
+				const struct open_descriptor *o)
 {
+	uint64_t peer = 0;
+
+	if (!S_ISFIFO(o->st.st_mode) && !S_ISSOCK(o->st.st_mode) && !S_ISCHR(o->st.st_mode))
+		return -1;
 	for (unsigned i = 0; i < opt->noutside; i++)
 		if (opt->outside[i].inode == o->st.st_ino)
-			return !S_ISREG(o->st.st_mode) && !S_ISDIR(o->st.st_mode);
+			return (int)i;
+	if (!S_ISSOCK(o->st.st_mode) || !opt->noutside)
+		return -1;
+	if (!capture_is_connected_unix(c, o->number))
+		return -1;
+	peer = capture_unix_peer(c, o->st.st_ino);
+	for (unsigned i = 0; peer && i < opt->noutside; i++)
+		if (opt->outside[i].inode == peer)
+			return (int)i;
+	return peer ? -1 : (int)opt->foreign - 1;
+}
+
+static int capture_add_outside(struct capture *c, struct image_descriptor *d,
+			       const struct open_descriptor *o, int index, struct err *e)
+{
+	d->kind = DESCRIPTOR_OUTSIDE;
+	d->offset = (uint64_t)index;
+	if (S_ISSOCK(o->st.st_mode))
+		return capture_add_waiting(c, d, o, e);
+	if (S_ISFIFO(o->st.st_mode) && (o->flags & O_ACCMODE) != O_WRONLY)
+		return capture_add_pipe_bytes(c, d, o, e);
 	return 0;
 }
 
@@ -291,15 +317,16 @@ static int capture_describe(struct capture *c, struct image_descriptor *d,
 			    const struct open_descriptor *o, const struct capture_options *opt,
 			    struct err *e)
 {
+	int index;
+
 	d->peer = capture_find_same(c, o);
 	if (d->peer >= 0) {
 		d->kind = DESCRIPTOR_SAME;
 		return 0;
 	}
-	if (capture_is_outside(opt, o)) {
-		d->kind = DESCRIPTOR_OUTSIDE;
-		return 0;
-	}
+	index = capture_find_outside(c, opt, o);
+	if (index >= 0)
+		return capture_add_outside(c, d, o, index, e);
 	if (S_ISFIFO(o->st.st_mode))
 		return capture_add_pipe(c, d, o, e);
 	if (S_ISSOCK(o->st.st_mode))

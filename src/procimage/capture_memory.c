@@ -109,6 +109,13 @@ static int capture_is_restorer(struct capture *c, const struct map_line *m)
 	       word == RESTORER_MAGIC;
 }
 
+int capture_is_shared_file(const struct capture *c, const char *path, uint64_t dev)
+{
+	const char *below = c->options.shared_below;
+
+	return !below || (dev == c->options.shared_dev && !strncmp(path, below, strlen(below)));
+}
+
 /* 0: leave it out; else a kind; -1: refused. */
 static int capture_classify(struct capture *c, const struct map_line *m, struct err *e)
 {
@@ -134,7 +141,9 @@ static int capture_classify(struct capture *c, const struct map_line *m, struct 
 		return keep_refuse(e, KEEP_DEVICE, pid, -1, p);
 	if (ends_with(p, " (deleted)"))
 		return m->shared ? AREA_SHARED : AREA_ANON;
-	return m->shared ? AREA_FILE_SHARED : AREA_FILE;
+	if (m->shared)
+		return AREA_FILE_SHARED;
+	return capture_is_shared_file(c, p, makedev(m->major, m->minor)) ? AREA_FILE : AREA_ANON;
 }
 
 static int capture_add_area(struct capture *c, const struct map_line *m, struct err *e)
@@ -205,7 +214,10 @@ static int capture_save(struct capture *c, const struct image_area *a, struct er
 	if (!s->content)
 		abort();
 	n = pread(c->tracee.memory, s->content, bytes, (off_t)a->start);
-	if (n != (ssize_t)bytes)
+	/* A mapping may be longer than its file. */
+	if (n >= 0 && a->flags & AREA_COPIED)
+		memset(s->content + n, 0, bytes - (size_t)n);
+	else if (n != (ssize_t)bytes)
 		return err_sys(e, "read %llu bytes at %#llx of process %d",
 			       (unsigned long long)bytes, (unsigned long long)a->start,
 			       c->tracee.pid);

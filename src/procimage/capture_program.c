@@ -170,6 +170,8 @@ static int capture_read_links(struct capture *c, struct err *e)
 	if (access(full, F_OK) < 0)
 		return err_sys(e, "the program of process %d, %s, has no name", c->tracee.pid,
 			       target);
+	if (!capture_is_shared_file(c, target, st.st_dev))
+		return keep_refuse(e, KEEP_EXECUTABLE, c->tracee.pid, -1, target);
 	name = procimage_add_string(im, target);
 	image_program(im)->exe = (uint32_t)im->header.count[TABLE_FILES];
 	*(struct image_file *)procimage_add(im, TABLE_FILES, 1) =
@@ -182,19 +184,31 @@ static int capture_read_links(struct capture *c, struct err *e)
 	return 0;
 }
 
+enum { LIMIT_NAME = 26 }; /* columns of a name in /proc/PID/limits */
+
+static uint64_t capture_limit(const char *text)
+{
+	return *text == 'u' ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
 static int capture_read_limits(struct capture *c, struct err *e)
 {
 	struct image_program *p = image_program(&c->image);
-	char text[IMAGE_AUXV_MOST * 8 + 1];
+	char text[IMAGE_AUXV_MOST * 8 + 1], limits[4096], *line;
 	ssize_t n;
 
-	for (int i = 0; i < IMAGE_LIMITS; i++) {
-		struct rlimit l;
+	if (capture_read_proc(c->tracee.pid, "limits", limits, sizeof(limits), e) < 0)
+		return -1;
+	/* The rows are in the order of the numbers; prlimit() needs a capability that a capture has not. */
+	line = strchr(limits, '\n');
+	for (int i = 0; i < IMAGE_LIMITS; i++, line = strchr(line + 1, '\n')) {
+		char soft[24], hard[24];
 
-		if (prlimit(c->tracee.pid, i, NULL, &l) < 0)
-			return err_sys(e, "read the limits of process %d", c->tracee.pid);
-		p->limits[i][0] = l.rlim_cur;
-		p->limits[i][1] = l.rlim_max;
+		if (!line || strcspn(line + 1, "\n") < LIMIT_NAME ||
+		    sscanf(line + 1 + LIMIT_NAME, "%23s %23s", soft, hard) != 2)
+			return err_set(e, ERR_SYS, "cannot read /proc/%d/limits", c->tracee.pid);
+		p->limits[i][0] = capture_limit(soft);
+		p->limits[i][1] = capture_limit(hard);
 	}
 	n = capture_read_proc(c->tracee.pid, "auxv", text, sizeof(text), e);
 	if (n < 0)

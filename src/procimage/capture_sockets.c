@@ -62,7 +62,7 @@ static int capture_open_diag(struct capture *c)
 }
 
 /* Inode of the other end; 0: unknown or none. */
-static uint64_t capture_unix_peer(struct capture *c, uint64_t inode)
+uint64_t capture_unix_peer(struct capture *c, uint64_t inode)
 {
 	struct {
 		struct nlmsghdr head;
@@ -96,8 +96,9 @@ static uint64_t capture_unix_peer(struct capture *c, uint64_t inode)
 	return 0;
 }
 
-static int capture_add_pair(struct capture *c, struct image_descriptor *d,
-			    const struct open_descriptor *o, int fd, int type, struct err *e)
+/* The bytes that wait in the socket, which keeps them. */
+static int capture_peek(struct capture *c, struct image_descriptor *d,
+			const struct open_descriptor *o, int fd, int type, struct err *e)
 {
 	static char bytes[1 << 20];
 	char control[256];
@@ -108,8 +109,6 @@ static int capture_add_pair(struct capture *c, struct image_descriptor *d,
 			    .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-	d->kind = DESCRIPTOR_PAIR;
-	d->offset = capture_unix_peer(c, o->st.st_ino);
 	if (n <= 0)
 		return 0;
 	if (m.msg_controllen || n == (ssize_t)sizeof(bytes))
@@ -122,6 +121,35 @@ static int capture_add_pair(struct capture *c, struct image_descriptor *d,
 	d->data_bytes = (uint32_t)n;
 	d->data = procimage_add_bytes(&c->image, bytes, (size_t)n);
 	return 0;
+}
+
+int capture_add_waiting(struct capture *c, struct image_descriptor *d,
+			const struct open_descriptor *o, struct err *e)
+{
+	auto_fd int fd = capture_duplicate(c, o->number);
+
+	if (fd < 0)
+		return err_sys(e, "duplicate descriptor %d of process %d", o->number,
+			       c->tracee.pid);
+	return capture_peek(c, d, o, fd, capture_socket_option(fd, SOL_SOCKET, SO_TYPE), e);
+}
+
+int capture_is_connected_unix(struct capture *c, int number)
+{
+	auto_fd int fd = capture_duplicate(c, number);
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+
+	return fd >= 0 && capture_socket_option(fd, SOL_SOCKET, SO_DOMAIN) == AF_UNIX &&
+	       getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
+static int capture_add_pair(struct capture *c, struct image_descriptor *d,
+			    const struct open_descriptor *o, int fd, int type, struct err *e)
+{
+	d->kind = DESCRIPTOR_PAIR;
+	d->offset = capture_unix_peer(c, o->st.st_ino);
+	return capture_peek(c, d, o, fd, type, e);
 }
 
 int capture_pair_socket(struct capture *c, struct image_descriptor *d, struct err *e)

@@ -19,6 +19,7 @@ struct confine_spec {
 	unsigned npaths;
 	const struct sock_filter *filter; /* NULL: no filter */
 	unsigned short filter_rows;
+	int exact_files; /* mapped files must be the same inodes as at the capture */
 };
 
 /* In this order: keyring, capability bounds, ids, capabilities, no_new_privs, landlock, filter. What the

@@ -19,7 +19,9 @@ enum keep_outcome {
 	ROW(PIDS, KEPT, "pid, variables, working folder, umask, limits", "the same values")        \
 	ROW(SIGNALS, KEPT, "signal handlers, pending signals",                                     \
 	    "values sent with a signal are lost")                                                  \
-	ROW(MAPPED, KEPT, "mapped files", "mapped by path; refused if size or time has changed")   \
+	ROW(MAPPED, KEPT, "mapped files of /usr",                                                  \
+	    "mapped by path; refused if size or time has changed")                                 \
+	ROW(MAPPED_BOX, KEPT, "mapped files of the disk of the box", "as private memory")          \
 	ROW(MAPPED_SHARED, CHANGED, "files mapped shared", "mapped from the files of the copy")    \
 	ROW(SHARED, KEPT, "shared memory without a name", "content as at the stop")                \
 	ROW(WIPED, CHANGED, "memory marked MADV_WIPEONFORK", "zero")                               \
@@ -56,6 +58,11 @@ enum keep_outcome {
 	ROW(CHILDREN, REFUSED, "programs with child processes", "trees are not captured yet")      \
 	ROW(FILTERS, REFUSED, "a seccomp filter of the program's own",                             \
 	    "it is not loaded again yet")                                                          \
+	ROW(EXECUTABLE, REFUSED, "a program whose file is on the disk of the box",                 \
+	    "interpreters and programs of /usr are captured")                                      \
+	ROW(TERMINAL, REFUSED, "terminals", "they are not made again yet")                         \
+	ROW(USER, REFUSED, "programs of another user than that of the box",                        \
+	    "copies run as the user of the box")                                                   \
 	ROW(SYSV, REFUSED, "System V shared memory", "they belong to the namespace")               \
 	ROW(REGISTERS, REFUSED, "AMX tiles, 32-bit programs", "not restored")                      \
 	ROW(STOPPED, REFUSED, "a program stopped by a signal", "send SIGCONT first")               \

@@ -117,7 +117,7 @@ uint64_t zygote_memory_bound(const struct image *im)
 
 /* ---- files ---- */
 
-static int zygote_open_file(const struct image *im, uint64_t i, struct err *e)
+static int zygote_open_file(const struct image *im, uint64_t i, int exact, struct err *e)
 {
 	const struct image_file *f = &image_files(im)[i];
 	const char *path = image_string(im, f->path);
@@ -128,7 +128,8 @@ static int zygote_open_file(const struct image *im, uint64_t i, struct err *e)
 		return err_sys(e, "open the mapped file %s", path);
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != f->size ||
 	    (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec !=
-		    f->mtime_ns) {
+		    f->mtime_ns ||
+	    (exact && (st.st_dev != f->dev || st.st_ino != f->ino))) {
 		close(fd);
 		return err_set(e, ERR_CONFLICT, "the mapped file %s has changed since the capture",
 			       path);
@@ -140,6 +141,7 @@ static int zygote_open_files(struct builder *b, struct err *e)
 {
 	const struct image *im = b->im;
 	uint64_t n = im->header.count[TABLE_FILES];
+	int exact = b->confine && b->confine->exact_files;
 
 	b->files = malloc(n * sizeof(int));
 	if (!b->files)
@@ -149,10 +151,10 @@ static int zygote_open_files(struct builder *b, struct err *e)
 		const struct image_area *a = &image_areas(im)[i];
 
 		if (a->kind == AREA_FILE && b->files[a->file] < 0 &&
-		    (b->files[a->file] = zygote_open_file(im, a->file, e)) < 0)
+		    (b->files[a->file] = zygote_open_file(im, a->file, exact, e)) < 0)
 			return -1;
 	}
-	b->exe = zygote_open_file(im, image_program(im)->exe, e);
+	b->exe = zygote_open_file(im, image_program(im)->exe, exact, e);
 	return b->exe < 0 ? -1 : 0;
 }
 

@@ -56,7 +56,7 @@ int store_on_timeout_parse(const char *text, enum store_on_timeout *out)
 	return -1;
 }
 
-static const char *const losses[STORE_LOSSES] = { "keep", "stop" };
+static const char *const losses[STORE_LOSSES] = { "keep", "stop", "restart" };
 
 const char *store_on_loss_name(enum store_on_loss t)
 {
@@ -253,6 +253,14 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 		return boxes_taken(b, e);
 	s->history_bytes += (b->metadata ? strlen(b->metadata) : 0) + (b->env ? strlen(b->env) : 0);
 	return 0;
+}
+
+int store_box_forget(struct store *s, const char *id, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "DELETE FROM boxes WHERE id = ? AND state = 'gone'");
+
+	sql_text(&q, id);
+	return sql_run(&q, e);
 }
 
 int store_box_update(struct store *s, const struct store_box *b, struct err *e)

@@ -25,12 +25,13 @@ enum store_on_timeout {
 const char *store_on_timeout_name(enum store_on_timeout t); /* "kill", "keep", "pause" */
 int store_on_timeout_parse(const char *text, enum store_on_timeout *out); /* -1: no such word */
 
-enum store_on_loss {                  /* when the lease of the node of a cluster ends */
-		     STORE_LOSS_KEEP, /* its programs continue */
-		     STORE_LOSS_STOP, /* its programs are stopped until the next lease */
+enum store_on_loss {                     /* when the lease of the node of a cluster ends */
+		     STORE_LOSS_KEEP,    /* its programs continue */
+		     STORE_LOSS_STOP,    /* its programs are stopped until the next lease */
+		     STORE_LOSS_RESTART, /* the same, and it may restart on another node */
 		     STORE_LOSSES
 };
-const char *store_on_loss_name(enum store_on_loss t);               /* "keep", "stop" */
+const char *store_on_loss_name(enum store_on_loss t);               /* "keep", "stop", "restart" */
 int store_on_loss_parse(const char *text, enum store_on_loss *out); /* -1: no such word */
 
 struct store_limits { /* 0: no such limit */
@@ -90,6 +91,8 @@ void store_boxes_fini(struct store_boxes *l);
 
 /* ERR_CONFLICT: the id, the name or the session is taken; the message names it. */
 must_check int store_box_insert(struct store *s, const struct store_box *b, struct err *e);
+/* The row of a deleted box, before a box with the same id is created. */
+must_check int store_box_forget(struct store *s, const char *id, struct err *e);
 /* The whole row but id, team, template, created_ns, key, isolation, on_loss and epoch, which never
  * change, and head, which belongs to store_box_set_head(). */
 must_check int store_box_update(struct store *s, const struct store_box *b, struct err *e);

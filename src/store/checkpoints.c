@@ -1,16 +1,11 @@
 /* checkpoints.c - see checkpoints.h. */
 #include "store/checkpoints.h"
 #include "base/cleanup.h"
-#include "store/sql.h"
+#include "store/checkpoint_rows.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-#define COLUMNS                                                                                    \
-	"id, team, box, generation, parent, origin, same_as, chain, name, note, "                  \
-	"author, reason, created_ns, expires_ns, bytes, files, deleted, frozen_us, took_us, "      \
-	"state, durable, pinned, template, tier, spec"
 
 static const char *const states[] = {
 	[STORE_CHECKPOINT_WRITING] = "writing",
@@ -43,19 +38,16 @@ static unsigned checkpoints_read_chain(const char *text, char out[STORE_CHAIN][I
 	return n;
 }
 
-enum { CHAIN_TEXT = STORE_CHAIN * (ID_MAX + 3) + 3 };
-
-/* text: as long as the statement. */
-static void checkpoints_bind_chain(struct sql *q, const struct store_checkpoint *x,
-				   char text[CHAIN_TEXT])
+void checkpoint_rows_bind_chain(struct sql *q, const struct store_checkpoint *x,
+				char text[STORE_CHAIN_TEXT])
 {
 	size_t at = 0;
 
 	text[at++] = '[';
 	for (unsigned i = 0; i < x->nchain; i++)
-		at += (size_t)snprintf(text + at, CHAIN_TEXT - at, "%s\"%s\"", i ? "," : "",
+		at += (size_t)snprintf(text + at, STORE_CHAIN_TEXT - at, "%s\"%s\"", i ? "," : "",
 				       x->chain[i]);
-	snprintf(text + at, CHAIN_TEXT - at, "]");
+	snprintf(text + at, STORE_CHAIN_TEXT - at, "]");
 	sql_text(q, text);
 }
 
@@ -130,10 +122,10 @@ static int checkpoints_taken(const struct store_checkpoint *x, struct err *e)
 
 int store_checkpoint_insert(struct store *s, const struct store_checkpoint *x, struct err *e)
 {
-	char chain[CHAIN_TEXT];
-	auto_sql struct sql q =
-		sql(s, "INSERT INTO checkpoints (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'writing', ?, ?, ?, ?, ?)");
+	char chain[STORE_CHAIN_TEXT];
+	auto_sql struct sql q = sql(s, "INSERT INTO checkpoints (" CHECKPOINT_COLUMNS
+				       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
+				       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'writing', ?, ?, ?, ?, ?)");
 
 	sql_text(&q, x->id);
 	sql_text(&q, x->team);
@@ -142,7 +134,7 @@ int store_checkpoint_insert(struct store *s, const struct store_checkpoint *x, s
 	sql_text(&q, x->parent);
 	sql_text(&q, x->origin);
 	sql_text(&q, x->same_as);
-	checkpoints_bind_chain(&q, x, chain);
+	checkpoint_rows_bind_chain(&q, x, chain);
 	sql_text(&q, x->name);
 	sql_text(&q, x->note);
 	sql_text(&q, x->author);
@@ -182,13 +174,13 @@ int store_checkpoint_layer_add(struct store *s, const char *team, const char *id
 
 static int checkpoints_set_ready(struct store *s, const struct store_checkpoint *x, struct err *e)
 {
-	char chain[CHAIN_TEXT];
+	char chain[STORE_CHAIN_TEXT];
 	auto_sql struct sql q =
 		sql(s, "UPDATE checkpoints SET state = 'ready', chain = ?,"
 		       " same_as = ?, bytes = ?, files = ?, deleted = ?, frozen_us = ?,"
 		       " took_us = ?, durable = ? WHERE id = ? AND state = 'writing'");
 
-	checkpoints_bind_chain(&q, x, chain);
+	checkpoint_rows_bind_chain(&q, x, chain);
 	sql_text(&q, x->same_as);
 	sql_u64(&q, x->bytes);
 	sql_u64(&q, x->files);
@@ -221,22 +213,25 @@ int store_checkpoint_finish(struct store *s, const struct store_checkpoint *x, s
 	return store_commit(s, e);
 }
 
-int store_checkpoint_fail(struct store *s, const char *id, struct err *e)
+int checkpoint_rows_run(struct store *s, const char *text, const char *id, struct err *e)
 {
-	auto_sql struct sql q = sql(
-		s, "UPDATE checkpoints SET state = 'failed' WHERE id = ? AND state = 'writing'");
+	auto_sql struct sql q = sql(s, text);
 
 	sql_text(&q, id);
 	return sql_run(&q, e);
 }
 
+int store_checkpoint_fail(struct store *s, const char *id, struct err *e)
+{
+	return checkpoint_rows_run(
+		s, "UPDATE checkpoints SET state = 'failed' WHERE id = ? AND state = 'writing'", id,
+		e);
+}
+
 int store_checkpoint_set_durable(struct store *s, const char *id, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "UPDATE checkpoints SET durable = 1 WHERE id = ? AND state = 'ready'");
-
-	sql_text(&q, id);
-	return sql_run(&q, e);
+	return checkpoint_rows_run(
+		s, "UPDATE checkpoints SET durable = 1 WHERE id = ? AND state = 'ready'", id, e);
 }
 
 static void checkpoints_read_id(struct sql *q, void *row)
@@ -244,7 +239,7 @@ static void checkpoints_read_id(struct sql *q, void *row)
 	sql_get_text(q, row, ID_MAX + 1);
 }
 
-static int checkpoints_ids(struct sql *q, unsigned limit, struct store_ids *out, struct err *e)
+int checkpoint_rows_ids(struct sql *q, unsigned limit, struct store_ids *out, struct err *e)
 {
 	struct sql_rows rows;
 
@@ -258,7 +253,7 @@ int store_checkpoint_writing(struct store *s, struct store_ids *out, struct err 
 {
 	auto_sql struct sql q = sql(s, "SELECT id FROM checkpoints WHERE state = 'writing'");
 
-	return checkpoints_ids(&q, SQL_ALL, out, e);
+	return checkpoint_rows_ids(&q, SQL_ALL, out, e);
 }
 
 int store_checkpoint_update(struct store *s, const struct store_checkpoint *x, struct err *e)
@@ -319,7 +314,7 @@ static int checkpoints_one(struct sql *q, const char *which, struct store_checkp
 int store_checkpoint_get(struct store *s, const char *team, const char *id,
 			 struct store_checkpoint *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE id = ?"
+	auto_sql struct sql q = sql(s, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE id = ?"
 				       " AND (team = ? OR ? = '') AND state = 'ready'");
 
 	sql_text(&q, id);
@@ -331,7 +326,7 @@ int store_checkpoint_get(struct store *s, const char *team, const char *id,
 int store_checkpoint_any(struct store *s, const char *id, struct store_checkpoint *out,
 			 struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE id = ?"
+	auto_sql struct sql q = sql(s, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE id = ?"
 				       " AND state IN ('ready', 'deleted')");
 
 	sql_text(&q, id);
@@ -341,16 +336,17 @@ int store_checkpoint_any(struct store *s, const char *id, struct store_checkpoin
 int store_checkpoint_named(struct store *s, const char *box, const char *name,
 			   struct store_checkpoint *out, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE box = ?"
-				       " AND name = ? AND name <> '' AND state = 'ready'");
+	auto_sql struct sql q =
+		sql(s, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE box = ?"
+		       " AND name = ? AND name <> '' AND state = 'ready'");
 
 	sql_text(&q, box);
 	sql_text(&q, name);
 	return checkpoints_one(&q, name, out, e);
 }
 
-static int checkpoints_list(struct sql *q, unsigned limit, struct store_checkpoints *out,
-			    struct err *e)
+int checkpoint_rows_list(struct sql *q, unsigned limit, struct store_checkpoints *out,
+			 struct err *e)
 {
 	struct sql_rows rows;
 
@@ -367,13 +363,13 @@ int store_checkpoint_list(struct store *s, const struct store_checkpoint_filter 
 	auto_where struct sql_where w = { 0 };
 	unsigned limit = sql_limit(f->limit);
 
-	buf_puts(&w.text, "SELECT " COLUMNS " FROM checkpoints WHERE state = 'ready'");
+	buf_puts(&w.text, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE state = 'ready'");
 	sql_where_text(&w, "team = ?", f->team);
 	sql_where_text(&w, "box = ?", f->box);
 	sql_where_after(&w, "created_ns", &f->after);
 	auto_sql struct sql q = sql_filtered(s, &w, "ORDER BY created_ns DESC, id DESC LIMIT ?");
 	sql_i64(&q, (int64_t)limit + 1);
-	return checkpoints_list(&q, limit, out, e);
+	return checkpoint_rows_list(&q, limit, out, e);
 }
 
 struct store_cursor store_checkpoint_cursor(const struct store_checkpoint *x)
@@ -387,11 +383,12 @@ struct store_cursor store_checkpoint_cursor(const struct store_checkpoint *x)
 int store_checkpoint_of_box(struct store *s, const char *box, struct store_checkpoints *out,
 			    struct err *e)
 {
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE box = ?"
-				       " AND state = 'ready' ORDER BY created_ns, id");
+	auto_sql struct sql q =
+		sql(s, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE box = ?"
+		       " AND state = 'ready' ORDER BY created_ns, id");
 
 	sql_text(&q, box);
-	return checkpoints_list(&q, SQL_ALL, out, e);
+	return checkpoint_rows_list(&q, SQL_ALL, out, e);
 }
 
 int store_checkpoint_count(struct store *s, const char *box, uint64_t *out, struct err *e)
@@ -428,139 +425,4 @@ int store_checkpoint_totals(struct store *s, uint64_t *out_count, uint64_t *out_
 		return -1;
 	*out_count = sql_get_u64(&q);
 	return store_checkpoint_bytes(s, NULL, out_bytes, e);
-}
-
-/* ---- retention ---- */
-
-int store_checkpoint_box_ended(struct store *s, const char *box, int64_t expires_ns, struct err *e)
-{
-	auto_sql struct sql q = sql(s, "UPDATE checkpoints SET expires_ns = ? WHERE box = ?"
-				       " AND state = 'ready' AND name = '' AND pinned = 0"
-				       " AND (expires_ns = 0 OR expires_ns > ?)");
-
-	sql_i64(&q, expires_ns);
-	sql_text(&q, box);
-	sql_i64(&q, expires_ns);
-	return sql_run(&q, e);
-}
-
-int store_checkpoint_expired(struct store *s, int64_t now_ns, struct store_checkpoints *out,
-			     struct err *e)
-{
-	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE expires_ns > 0"
-				       " AND expires_ns <= ? AND state = 'ready' AND pinned = 0"
-				       " ORDER BY expires_ns LIMIT 64");
-
-	sql_i64(&q, now_ns);
-	return checkpoints_list(&q, 64, out, e);
-}
-
-/* The rows whose layers and index must stay: those of clients, those that living boxes began with
- * or continue from, and below what generation each of these began. */
-#define NEEDED                                                                                     \
-	"WITH RECURSIVE needed (id, chain, origin) AS ("                                           \
-	" SELECT id, chain, origin FROM checkpoints WHERE state IN ('writing', 'ready')"           \
-	" OR (state = 'deleted' AND id IN (SELECT head FROM boxes WHERE state <> 'gone'"           \
-	" UNION SELECT origin FROM boxes WHERE state <> 'gone'))"                                  \
-	" UNION SELECT c.id, c.chain, c.origin FROM checkpoints c, needed n"                       \
-	" WHERE c.id = n.origin) "
-
-int store_checkpoint_forget(struct store *s, struct err *e)
-{
-	auto_sql struct sql q = sql(s, NEEDED "DELETE FROM checkpoints WHERE state = 'deleted'"
-					      " AND id NOT IN (SELECT id FROM needed)");
-
-	return sql_run(&q, e);
-}
-
-int store_checkpoint_garbage(struct store *s, struct store_ids *out, struct err *e)
-{
-	auto_sql struct sql q =
-		sql(s, NEEDED "SELECT id FROM checkpoint_layers WHERE"
-			      " id NOT IN (SELECT id FROM needed) AND"
-			      " id NOT IN (SELECT j.value FROM needed n, json_each(n.chain) j)"
-			      " UNION SELECT id FROM checkpoints WHERE state = 'failed' LIMIT 64");
-
-	return checkpoints_ids(&q, 64, out, e);
-}
-
-static int checkpoints_remove(struct store *s, const char *text, const char *id, struct err *e)
-{
-	auto_sql struct sql q = sql(s, text);
-
-	sql_text(&q, id);
-	return sql_run(&q, e);
-}
-
-int store_checkpoint_dropped(struct store *s, const char *id, struct err *e)
-{
-	if (store_begin(s, e) < 0)
-		return -1;
-	if (checkpoints_remove(s, "DELETE FROM checkpoint_layers WHERE id = ?", id, e) < 0 ||
-	    checkpoints_remove(s, "DELETE FROM checkpoints WHERE id = ? AND state = 'failed'", id,
-			       e) < 0)
-		return store_rollback(s);
-	return store_commit(s, e);
-}
-
-/* ---- merged layers ---- */
-
-static int checkpoints_ends_with(const struct store_checkpoint *x,
-				 const struct store_checkpoint *of, unsigned n)
-{
-	if (x->nchain < n)
-		return 0;
-	for (unsigned i = 1; i <= n; i++)
-		if (strcmp(x->chain[x->nchain - i], of->chain[of->nchain - i]) != 0)
-			return 0;
-	return 1;
-}
-
-static int checkpoints_set_chain(struct store *s, const struct store_checkpoint *x, struct err *e)
-{
-	char chain[CHAIN_TEXT];
-	auto_sql struct sql q = sql(s, "UPDATE checkpoints SET chain = ? WHERE id = ?");
-
-	checkpoints_bind_chain(&q, x, chain);
-	sql_text(&q, x->id);
-	return sql_run(&q, e);
-}
-
-static int checkpoints_merge_rows(struct store *s, const struct store_checkpoint *of, unsigned n,
-				  const char *layer, struct err *e)
-{
-	auto_sql struct sql q =
-		sql(s, "SELECT " COLUMNS " FROM checkpoints WHERE team = ?"
-		       " AND state IN ('writing', 'ready', 'deleted') AND instr(chain, ?) > 0");
-	struct store_checkpoints all;
-	int rc = 0;
-
-	sql_text(&q, of->team);
-	sql_text(&q, of->chain[of->nchain - n]);
-	if (checkpoints_list(&q, SQL_ALL, &all, e) < 0)
-		return -1;
-	for (unsigned i = 0; i < all.n && rc == 0; i++) {
-		struct store_checkpoint *x = &all.v[i];
-
-		if (!checkpoints_ends_with(x, of, n))
-			continue;
-		x->nchain -= n - 1;
-		snprintf(x->chain[x->nchain - 1], ID_MAX + 1, "%s", layer);
-		rc = checkpoints_set_chain(s, x, e);
-	}
-	store_checkpoints_fini(&all);
-	return rc;
-}
-
-int store_checkpoint_merged(struct store *s, const struct store_checkpoint *of, unsigned n,
-			    const char *layer, uint64_t bytes, struct err *e)
-{
-	if (n < 2 || n > of->nchain)
-		return err_set(e, ERR_INVALID, "%u of %u layers cannot be merged", n, of->nchain);
-	if (store_begin(s, e) < 0)
-		return -1;
-	if (store_checkpoint_layer_add(s, of->team, layer, bytes, of->created_ns, e) < 0 ||
-	    checkpoints_merge_rows(s, of, n, layer, e) < 0)
-		return store_rollback(s);
-	return store_commit(s, e);
 }

@@ -125,6 +125,9 @@ must_check int store_checkpoint_garbage(struct store *s, struct store_ids *out, 
 /* The keeper has dropped the files of this id. */
 must_check int store_checkpoint_dropped(struct store *s, const char *id, struct err *e);
 
+/* 1: a checkpoint or a layer has this id, in any state. */
+must_check int store_checkpoint_has_row(struct store *s, const char *id, struct err *e);
+
 /* ---- merged layers ---- */
 
 /* The layer replaces the last n layers in every chain that ends with the last n of this one. */

@@ -960,13 +960,60 @@ static const char checkpoints[] =
 	") STRICT;"
 	"CREATE INDEX checkpoint_layers_team ON checkpoint_layers (team);";
 
+/* Files of boxes of other nodes of the cluster: copies.h. */
+static const char copies[] = "CREATE TABLE copies ("
+			     " id TEXT PRIMARY KEY,"
+			     " box TEXT NOT NULL,"
+			     " team TEXT NOT NULL,"
+			     " definition TEXT NOT NULL CHECK (json_valid(definition)),"
+			     " sha256 TEXT NOT NULL,"
+			     " bytes INTEGER NOT NULL,"
+			     " created_ns INTEGER NOT NULL"
+			     ") STRICT, WITHOUT ROWID;"
+			     "CREATE INDEX copies_box ON copies (box, created_ns);"
+			     "CREATE INDEX boxes_restart ON boxes (id) WHERE on_loss = 'restart';";
+
+/* A snapshot is a packed file, or a checkpoint that stays while the row exists. */
+static const char snapshot_checkpoints[] =
+	"ALTER TABLE snapshots ADD COLUMN checkpoint TEXT NOT NULL DEFAULT '';"
+	"CREATE INDEX snapshots_checkpoint ON snapshots (checkpoint) WHERE checkpoint <> '';";
+
 const char *const schema_steps[] = {
-	first,           contexts,       batches,     network,    package_sets,        cheaper_runs,
-	surfaces,        pauses,         snapshots,   pipelines,  policies_and_agents, clocks,
-	history,         mcp_sessions,   ui_links,    secrets,    network_rules,       templates,
-	usage,           series,         receipts,    schedules,  notifications,       usage_sums,
-	usage_disk,      isolation,      proofs,      run_counts, stored_boxes,        leases,
-	account_changes, directory_rows, checkpoints,
+	first,
+	contexts,
+	batches,
+	network,
+	package_sets,
+	cheaper_runs,
+	surfaces,
+	pauses,
+	snapshots,
+	pipelines,
+	policies_and_agents,
+	clocks,
+	history,
+	mcp_sessions,
+	ui_links,
+	secrets,
+	network_rules,
+	templates,
+	usage,
+	series,
+	receipts,
+	schedules,
+	notifications,
+	usage_sums,
+	usage_disk,
+	isolation,
+	proofs,
+	run_counts,
+	stored_boxes,
+	leases,
+	account_changes,
+	directory_rows,
+	checkpoints,
+	copies,
+	snapshot_checkpoints,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define COLUMNS "id, team, name, tag, box, template, bytes, created_ns, tier"
+#define COLUMNS "id, team, name, tag, box, template, bytes, created_ns, tier, checkpoint"
 
 static void read_snapshot(struct sql *q, void *row)
 {
@@ -20,6 +20,7 @@ static void read_snapshot(struct sql *q, void *row)
 	x->bytes = sql_get_u64(q);
 	x->created_ns = sql_get_i64(q);
 	sql_get_text(q, x->tier, sizeof(x->tier));
+	sql_get_text(q, x->checkpoint, sizeof(x->checkpoint));
 }
 
 void store_snapshots_fini(struct store_snapshots *l)
@@ -31,7 +32,7 @@ void store_snapshots_fini(struct store_snapshots *l)
 int store_snapshot_insert(struct store *s, const struct store_snapshot *x, struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+		sql(s, "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, x->id);
 	sql_text(&q, x->team);
@@ -42,6 +43,7 @@ int store_snapshot_insert(struct store *s, const struct store_snapshot *x, struc
 	sql_u64(&q, x->bytes);
 	sql_i64(&q, x->created_ns);
 	sql_text(&q, x->tier);
+	sql_text(&q, x->checkpoint);
 	if (sql_run(&q, e) == 0)
 		return 0;
 	if (q.rc == SQLITE_CONSTRAINT_FOREIGNKEY)
@@ -80,6 +82,16 @@ int store_snapshot_named(struct store *s, const char *team, const char *name, co
 	sql_text(&q, name);
 	sql_text(&q, tag);
 	return take_one(&q, name, out, e);
+}
+
+int store_snapshot_of(struct store *s, const char *checkpoint, struct store_snapshot *out,
+		      struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT " COLUMNS " FROM snapshots WHERE checkpoint = ?"
+				       " AND checkpoint <> ''");
+
+	sql_text(&q, checkpoint);
+	return take_one(&q, checkpoint, out, e);
 }
 
 int store_snapshot_remove(struct store *s, const char *id, struct err *e)

@@ -11,7 +11,8 @@ struct store_snapshot {
 	char template[STORE_TEMPLATE + 1];
 	uint64_t bytes; /* of its file; 0: it is being written */
 	int64_t created_ns;
-	char tier[STORE_WORD + 1]; /* of that box; "": container */
+	char tier[STORE_WORD + 1];   /* of that box; "": container */
+	char checkpoint[ID_MAX + 1]; /* with its files; "": they are packed in a file of its own */
 };
 
 struct store_snapshots {
@@ -28,6 +29,9 @@ must_check int store_snapshot_get(struct store *s, const char *team, const char 
 				  struct store_snapshot *out, struct err *e);
 must_check int store_snapshot_named(struct store *s, const char *team, const char *name,
 				    const char *tag, struct store_snapshot *out, struct err *e);
+/* The snapshot of this checkpoint. ERR_NOT_FOUND: there is none. */
+must_check int store_snapshot_of(struct store *s, const char *checkpoint,
+				 struct store_snapshot *out, struct err *e);
 must_check int store_snapshot_remove(struct store *s, const char *id, struct err *e);
 
 struct store_snapshot_filter {

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define INSTALL "install it with: apt install runsc"
+#define INSTALL "(apt install runsc)" /* what helps, where doctor finds it */
 #define SCRATCH "/dev/shm" /* of the probe: a tmpfs of its own in a mount namespace of its own */
 
 enum {
@@ -267,7 +267,7 @@ static int gvisor_check_file(int fd, const char *path, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, "stat %s", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_INVALID, "%s is no regular file; " INSTALL, path);
+		return err_set(e, ERR_INVALID, "%s is no regular file " INSTALL, path);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return err_set(e, ERR_DENIED, "%s belongs to uid %u: sudo chown root %s", path,
 			       (unsigned)st.st_uid, path);
@@ -308,8 +308,8 @@ static int gvisor_version(const char *path, int limit_ms, char out[40], struct e
 	    gvisor_parse_version(text, out, &date, e) < 0)
 		return err_in(e, "%s", path);
 	if (date < GVISOR_OLDEST)
-		return err_set(e, ERR_DENIED, "%s is version %s, older than %d; " INSTALL, path,
-			       out, GVISOR_OLDEST);
+		return err_set(e, ERR_DENIED, "%s is version %s, older than %d " INSTALL, path, out,
+			       GVISOR_OLDEST);
 	return 0;
 }
 
@@ -408,7 +408,7 @@ int gvisor_probe(const struct tier_host *h, struct wire_tier_facts *out, struct 
 				       paths[i], real);
 		return gvisor_probe_file(real, PROBE_MS, out, e);
 	}
-	return err_set(e, ERR_NOT_FOUND, "runsc is not installed; " INSTALL);
+	return err_set(e, ERR_NOT_FOUND, "runsc is not installed " INSTALL);
 }
 
 /* ---- the outer box ---- */

@@ -15,8 +15,8 @@
 
 #define STR_(x) #x
 #define STR(x) STR_(x)
-#define INSTALL "install it with: apt install " QEMU_PACKAGE
-#define FD_STATE 20 /* QEMU_FD_STATE, in texts */
+#define INSTALL "(apt install " QEMU_PACKAGE ")" /* what helps, where doctor finds it */
+#define FD_STATE 20                              /* QEMU_FD_STATE, in texts */
 
 _Static_assert(FD_STATE == QEMU_FD_STATE && QEMU_FD_END - JAIL_ENGINE_FD <= JAIL_ENGINE_FDS,
 	       "descriptors of the engine");
@@ -206,13 +206,13 @@ static int qemu_probe_file(const char *path, struct wire_tier_facts *out, struct
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)
-		return err_set(e, ERR_NOT_FOUND, "QEMU is not installed; " INSTALL);
+		return err_set(e, ERR_NOT_FOUND, "QEMU is not installed " INSTALL);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, "open %.120s", path);
 	if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111))
-		return err_set(e, ERR_INVALID, "%.120s is no executable file; " INSTALL, path);
+		return err_set(e, ERR_INVALID, "%.120s is no executable file " INSTALL, path);
 	if (st.st_mode & 022 || (st.st_uid != 0 && st.st_uid != geteuid()))
-		return err_set(e, ERR_DENIED, "%.120s can be changed by others than root; " INSTALL,
+		return err_set(e, ERR_DENIED, "%.120s can be changed by others than root " INSTALL,
 			       path);
 	if (host_tool_output(version, &text, 4096, e) < 0 ||
 	    qemu_parse_version(buf_str(&text), out->version, e) < 0)

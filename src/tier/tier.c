@@ -82,7 +82,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.name = "microvm",
 		.rank = 4,
 		.images = 1,
-		.unsupported = NEED(VOLUME) | NEED(VOLUME_WRITABLE) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) | NEED(UPPER) |
+		.unsupported = NEED(VOLUME) | NEED(VOLUME_WRITABLE) | NEED(HOST_WRITABLE) | NEED(UPPER) |
 			       NEED(CAPTURE) | NEED(LIMIT) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		/* kernel of the guest, QEMU, and the code that it translates without KVM */
 		.mem_extra_bytes = (VM_SPARE_MIB + 96 + 256) * UINT64_C(1) << 20,

@@ -148,7 +148,7 @@ int vm_manifest_read(int dir, struct vm_manifest *out, struct err *e)
 	ssize_t n;
 
 	if (fd < 0 && (dir < 0 || errno == ENOENT))
-		return err_set(e, ERR_NOT_FOUND, "not prepared; run: atoll tier prepare microvm");
+		return err_set(e, ERR_NOT_FOUND, "not prepared (atoll tier prepare microvm)");
 	if (fd < 0)
 		return err_sys(e, "open the list of prepared files");
 	n = read(fd, text, VM_MANIFEST);

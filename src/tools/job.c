@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "fleet/box_secrets.h"
 #include "tools/tool.h"
+#include "v1box/automatic.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,6 +99,13 @@ static void lend_args(struct call *c, json_t *args)
 	c->args = args;
 }
 
+static void job_run(struct call *c)
+{
+	struct tool_job *j = ((struct tool_call *)c->surface)->job;
+
+	j->tool->run(j);
+}
+
 void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct tool_surface *on)
 {
 	struct tool_job *j = call_alloc(c, sizeof(*j));
@@ -134,6 +142,9 @@ void tool_begin(struct call *c, const struct tool *t, json_t *args, const struct
 			return;
 		redact_init(&j->redact, b->row.env);
 		box_secrets_redact(b, &j->redact);
+		if (!(t->marks & TOOL_READS) && !(t->marks & TOOL_SAVES) &&
+		    automatic_before(c, b, CHECKPOINT_STEP_TOOL, job_run))
+			return;
 	}
 	t->run(j);
 }
@@ -155,6 +166,7 @@ static void job_result(struct tool_job *j, struct tool_result *r, const char *te
 {
 	auto_buf struct buf plain = { 0 };
 
+	exec_before_json(&j->call->before, r->data);
 	redact_json(&j->redact, r->data);
 	redact_text(&j->redact, text, n, &plain);
 	utf8_scrub(&r->text, buf_str(&plain), plain.len);

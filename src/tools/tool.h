@@ -21,6 +21,7 @@ enum tool_mark {
 	TOOL_AGAIN = 1 << 2,   /* idempotent */
 	TOOL_OUTSIDE = 1 << 3, /* may reach beyond the box */
 	TOOL_BOXES = 1 << 4,   /* manages boxes: on MCP only */
+	TOOL_SAVES = 1 << 5,   /* about checkpoints: none is taken before it */
 };
 
 struct tool {
@@ -130,10 +131,12 @@ void tool_boxes(struct tool_job *j);
 void tool_end_box(struct tool_job *j);
 void tool_checkpoint(struct tool_job *j); /* checkpoints.c */
 void tool_checkpoints(struct tool_job *j);
+void tool_diff(struct tool_job *j);
 void tool_rollback(struct tool_job *j);
 void tool_fork(struct tool_job *j);
-extern const struct field tool_checkpoint_fields[], tool_checkpoints_fields[],
-	tool_rollback_fields[], tool_fork_fields[];
+void tool_race(struct tool_job *j);
+extern const struct field tool_checkpoint_fields[], tool_checkpoints_fields[], tool_diff_fields[],
+	tool_rollback_fields[], tool_fork_fields[], tool_race_fields[];
 void tool_screenshot(struct tool_job *j); /* desktop.c */
 void tool_click(struct tool_job *j);
 void tool_double_click(struct tool_job *j);

@@ -161,13 +161,17 @@ const struct tool tools[] = {
 	{ "open_url", "Open a page", DESKTOP_HELP "Opens an address in the browser and waits for its window.", tool_open_url_fields,
 	  tool_open_url, TOOL_OUTSIDE, NULL },
 	{ "checkpoint", "Take a checkpoint", "Save the files of the box at this moment; its programs continue. Take one before a risky step.",
-	  tool_checkpoint_fields, tool_checkpoint, 0, NULL },
+	  tool_checkpoint_fields, tool_checkpoint, TOOL_SAVES, NULL },
 	{ "list_checkpoints", "List checkpoints", "List the checkpoints of the box, newest first: id, time, reason, name.",
 	  tool_checkpoints_fields, tool_checkpoints, TOOL_READS | TOOL_AGAIN, NULL },
+	{ "diff_checkpoints", "Compare checkpoints", "List the files that differ between two checkpoints of the box, or between one and now.",
+	  tool_diff_fields, tool_diff, TOOL_SAVES, NULL },
 	{ "rollback", "Go back to a checkpoint", "Replace the files of the box by those of a checkpoint. Its programs end. "
-	  "The present files are saved as a checkpoint first.", tool_rollback_fields, tool_rollback, TOOL_DESTROYS, NULL },
+	  "The present files are saved as a checkpoint first.", tool_rollback_fields, tool_rollback, TOOL_DESTROYS | TOOL_SAVES, NULL },
 	{ "fork_box", "Fork the box", "Create boxes with the files of the box, or of one of its checkpoints; programs are not copied. "
-	  "The answer has their ids.", tool_fork_fields, tool_fork, 0, NULL },
+	  "The answer has their ids.", tool_fork_fields, tool_fork, TOOL_SAVES, NULL },
+	{ "race", "Race of attempts", "Run several commands, each in its own copy of the box, and a check after each. The box gets the files "
+	  "of the winner; its programs end. Without a winner nothing changes.", tool_race_fields, tool_race, TOOL_DESTROYS | TOOL_OUTSIDE | TOOL_SAVES, NULL },
 	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",
 	  tool_new_box_fields, tool_new_box, TOOL_BOXES, NULL },
 	{ "list_boxes", "List boxes", "List all boxes: id, state, name.", tool_boxes_fields, tool_boxes,

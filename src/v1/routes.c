@@ -32,6 +32,7 @@
 #include "v1box/secrets.h"
 #include "v1box/snapshots.h"
 #include "v1box/templates.h"
+#include "v1run/race.h"
 #include "v1run/replay.h"
 #include "v1run/fragments.h"
 #include "v1/run_shares.h"
@@ -165,10 +166,13 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/boxes/{box}/checkpoints", NEED_EDITOR, checkpoints_create, "take a checkpoint of the files of a box; its programs continue", checkpoints_create_fields, .group = "checkpoints", .action = "checkpoint.create", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/checkpoints", NEED_VIEWER, checkpoints_list, "list the checkpoints of a box, newest first, or as trees", .query = checkpoints_list_query, .group = "checkpoints", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/rollback", NEED_EDITOR, checkpoints_rollback, "replace the files of a box by those of a checkpoint; its programs end, its id stays", checkpoints_rollback_fields, .group = "checkpoints", .action = "box.rollback", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/promote", NEED_EDITOR, checkpoints_promote, "replace the files of a box by those of its fork; its programs end, its id stays", checkpoints_promote_fields, .group = "checkpoints", .action = "box.promote", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/fork", NEED_EDITOR, checkpoints_fork, "create boxes with the files of a box or of its checkpoint", checkpoints_fork_fields, .group = "checkpoints", .action = "box.fork", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/race", NEED_EDITOR, race_start, "run several attempts in copies of a box at the same time, check each, and keep the files of the winner", race_fields, .group = "checkpoints", .action = "box.race", .scope = SCOPE_BOX },
 	{ "GET", "/v1/checkpoints/{checkpoint}", NEED_VIEWER, checkpoints_show, "show a checkpoint", .group = "checkpoints" },
 	{ "PATCH", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_patch, "change name, note or pin of a checkpoint", checkpoints_patch_fields, .group = "checkpoints", .action = "checkpoint.change" },
 	{ "DELETE", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_delete, "delete a checkpoint; its children become children of its parent", .group = "checkpoints", .action = "checkpoint.delete" },
+	{ "GET", "/v1/checkpoints/{checkpoint}/diff", NEED_VIEWER, checkpoints_diff, "list what differs between the files of two checkpoints, or of a checkpoint and now", .query = checkpoints_diff_query, .group = "checkpoints" },
 	{ "GET", "/v1/checkpoints/{checkpoint}/files", NEED_VIEWER, checkpoints_files, "read a file of a checkpoint", .query = checkpoints_files_query, .group = "checkpoints" },
 
 	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: list installed package sets, the most used first", .query = packages_list_query, .group = "packages" },

@@ -8,6 +8,8 @@
 #include "v1box/links.h"
 #include "v1box/secrets.h"
 #include "v1box/volumes.h"
+#include "v1box/automatic.h"
+#include "fleet/definition.h"
 #include "v1box/checkpoints.h"
 #include "base/cleanup.h"
 #include "fleet/bounds.h"
@@ -34,7 +36,11 @@ const struct field box_limit_fields[] = {
 static const struct field on_timeout_values[] = {
 	FIELD_VALUE("kill"), FIELD_VALUE("keep"), FIELD_VALUE("pause"), { 0 }
 };
-static const struct field on_loss_values[] = { FIELD_VALUE("keep"), FIELD_VALUE("stop"), { 0 } };
+enum { LABELS_MAX = 8 }; /* of a request: PLACE_LABELS of gateways */
+
+static const struct field on_loss_values[] = {
+	FIELD_VALUE("keep"), FIELD_VALUE("stop"), FIELD_VALUE("restart"), { 0 }
+};
 #define TIME_FIELDS                                                                                \
 	{ "lifetime_ms",                                                                           \
 	  FIELD_INT,                                                                               \
@@ -73,8 +79,10 @@ const struct field box_create_fields[] = {
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
 	{ "checkpoint", FIELD_TEXT, 0, 0, ID_MAX, "start with the files of this checkpoint, its template and its packages: id", NULL },
+	{ "checkpoints", FIELD_OBJECT, 0, 0, 0, "automatic checkpoints of the box", automatic_fields },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
-	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: its programs continue (keep), or stop until the node has a lease again (stop)", on_loss_values },
+	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: its programs continue (keep), stop until the node has a lease again (stop), or the box restarts on another node from its last snapshot (restart)", on_loss_values },
+	{ "labels", FIELD_TEXTS, 0, 0, LABELS_MAX, "labels (NAME=VALUE) that the node of the box must have: cluster.labels", NULL },
 	{ "cold", FIELD_BOOL, 0, 0, 0, "do not take the box from the pool", NULL },
 	{ 0 },
 	/* clang-format on */
@@ -90,6 +98,9 @@ const struct field box_patch_fields[] = {
 	{ "network", FIELD_OBJECT, 0, 0, 0,
 	  "new network rules, in force at once; members that are not given stay as they are",
 	  box_network_fields },
+	{ "checkpoints", FIELD_OBJECT, 0, 0, 0,
+	  "automatic checkpoints of the box; members that are not given stay as they are",
+	  automatic_fields },
 	{ 0 },
 };
 
@@ -366,7 +377,8 @@ static int spec_on_loss(struct call *c, struct store_box *row, struct err *e)
 	const char *text = call_text(c, "on_loss", "keep");
 
 	if (store_on_loss_parse(text, &row->on_loss) < 0)
-		return err_set(e, ERR_INVALID, "on_loss: '%.20s' is not keep or stop", text);
+		return err_set(e, ERR_INVALID, "on_loss: '%.20s' is not keep, stop or restart",
+			       text);
 	row->epoch = l->epoch;
 	if (row->on_loss == STORE_LOSS_KEEP)
 		return 0;
@@ -379,6 +391,48 @@ static int spec_on_loss(struct call *c, struct store_box *row, struct err *e)
 		e->sys = EBUSY;
 		return -1;
 	}
+	return 0;
+}
+
+/* Everything that the box needs must exist on other nodes, too. */
+static int spec_restart(const struct call *c, const struct box_spec *want, struct err *e)
+{
+	const char *why = box_definition_obstacle(want);
+	const json_t *packages = call_get(c, "packages");
+
+	if (want->row.on_loss != STORE_LOSS_RESTART)
+		return 0;
+	if (!why && (json_array_size(packages) || json_object_size(packages)))
+		why = "its packages are on one node";
+	return why ? err_set(e, ERR_INVALID,
+			     "on_loss: this box cannot restart on another node: %s; use stop or "
+			     "keep",
+			     why)
+		   : 0;
+}
+
+static int spec_has_label(const struct api *a, const char *label)
+{
+	for (const char *const *own = a->labels; own && *own; own++)
+		if (strcmp(*own, label) == 0)
+			return 1;
+	return 0;
+}
+
+/* A gateway has chosen a node with all of these labels, unless the box must be created where its template or volume is. */
+static int spec_labels(struct call *c, struct err *e)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(call_get(c, "labels"), i, one) if (
+		!spec_has_label(
+			c->api,
+			json_string_value(
+				one))) return err_set(e, ERR_CONFLICT,
+						      "labels: this machine does not have the label '%.63s' "
+						      "(cluster.labels)",
+						      json_string_value(one));
 	return 0;
 }
 
@@ -402,6 +456,18 @@ static int spec_checkpoint(struct call *c, struct box_spec *out, struct err *e)
 			       id);
 	checkpoints_spec(c, &x, out);
 	store_checkpoint_fini(&x);
+	return 0;
+}
+
+static int spec_checkpoints(struct call *c, struct box_spec *out, struct err *e)
+{
+	auto_free char *text = NULL;
+
+	if (!call_get(c, "checkpoints"))
+		return 0;
+	if (automatic_read(call_get(c, "checkpoints"), NULL, &text, e) < 0)
+		return -1;
+	out->row.checkpoints = http_strdup(c->req, text, strlen(text));
 	return 0;
 }
 
@@ -433,7 +499,8 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 	out->row.env = box_spec_env(c, out->row.env, call_get(c, "env"));
 	out->row.volumes = dump_field(c, "volumes");
 	out->flags = call_flag(c, "cold", 0) ? WIRE_CREATE_COLD : 0;
-	if (spec_on_loss(c, &out->row, e) < 0 || read_network(c, &out->row, e) < 0 ||
+	if (spec_checkpoints(c, out, e) < 0 || spec_on_loss(c, &out->row, e) < 0 ||
+	    spec_labels(c, e) < 0 || read_network(c, &out->row, e) < 0 ||
 	    secrets_want(c, call_get(c, "secrets"), out, e) < 0)
 		return -1;
 	out->warm = call_text(c, "warm", NULL);
@@ -443,7 +510,7 @@ int box_spec_read(struct call *c, struct box_spec *out, struct err *e)
 			"warm: nothing is called '%.15s'; there are: python, python-data, node",
 			out->warm);
 	out->warm = box_spec_warm(out, out->warm, call_get(c, "env"));
-	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0)
+	if (volumes_want(c, call_get(c, "volumes"), out, e) < 0 || spec_restart(c, out, e) < 0)
 		return -1;
 	return box_read_times(c, &out->row, e);
 }

@@ -1,5 +1,6 @@
 /* boxes.c - see boxes.h; boxes_create.c creates boxes. */
 #include "v1box/boxes.h"
+#include "v1box/automatic.h"
 #include "api/network_answer.h"
 #include "v1box/secrets.h"
 #include "api/charges.h"
@@ -86,6 +87,7 @@ static json_t *box_row_json(const struct store_box *row, const char *const *name
 	json_object_set_new(doc, "on_timeout", json_string(store_on_timeout_name(row->on_timeout)));
 	json_object_set_new(doc, "on_loss", json_string(store_on_loss_name(row->on_loss)));
 	json_object_set_new(doc, "generation", json_integer(row->generation));
+	json_object_set_new(doc, "checkpoints", checkpoint_policy_json(row));
 	json_object_set_new(doc, "retention_ms", boxes_ms(row->retention_ms));
 	json_object_set_new(doc, "kept_until", boxes_moment(row->kept_until_ns));
 	json_object_set_new(doc, "limits",
@@ -304,7 +306,7 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 	const char *name = call_text(c, "name", NULL);
 	struct box *other = name ? fleet_named(&c->api->fleet, c->who.team, name) : NULL;
 	json_t *metadata = call_get(c, "metadata"), *had;
-	auto_free char *network = NULL;
+	auto_free char *network = NULL, *checkpoints = NULL;
 	int rc;
 
 	if (other && other != b)
@@ -313,6 +315,9 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 		return -1;
 	if (call_get(c, "network") &&
 	    network_read_lines(c, call_get(c, "network"), row->network, &network, e) < 0)
+		return -1;
+	if (call_get(c, "checkpoints") &&
+	    automatic_read(call_get(c, "checkpoints"), row->checkpoints, &checkpoints, e) < 0)
 		return -1;
 	had = row->metadata ? json_loads(row->metadata, 0, NULL) : NULL;
 	rc = box_check_metadata(metadata, had, e);
@@ -336,6 +341,10 @@ static int take_patch(struct call *c, struct box *b, struct err *e)
 		free(row->network);
 		row->network = steal(&network);
 		take_registries(row, json_object_get(call_get(c, "network"), "registries"));
+	}
+	if (checkpoints) {
+		free(row->checkpoints);
+		row->checkpoints = steal(&checkpoints);
 	}
 	if (box_changed(b, e) < 0)
 		return -1;

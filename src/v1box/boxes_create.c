@@ -135,6 +135,7 @@ static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_
 	struct store_snapshot files = { 0 };
 	struct box *b;
 	struct err e;
+	int ready = 0;
 
 	if (!m)
 		abort();
@@ -146,11 +147,15 @@ static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_
 				    .packages = take_packages };
 	c->state = m;
 	c->drop = builder_left;
-	if (snapshot && snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0) {
+	if (snapshot && (snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0 ||
+			 (ready = snapshots_spec(c, &files, want, &e)) < 0)) {
 		boxes_told(m, NULL, &e);
 		return;
 	}
-	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+	if (ready) /* the variables of the request override those of the box */
+		want->row.env = box_spec_env(c, want->row.env, call_get(c, "env"));
+	else
+		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
 	isolation_of_snapshot(&files, &want->isolation);
 	if (box_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;

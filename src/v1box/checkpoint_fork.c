@@ -2,6 +2,7 @@
 #include "v1box/checkpoints.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
+#include "checkpoint/memory.h"
 #include "v1box/box_spec.h"
 #include "v1box/boxes.h"
 #include "v1box/download.h"
@@ -23,7 +24,8 @@ const struct field checkpoints_fork_fields[] = {
 	{ "lifetime_ms", FIELD_INT, 0, 0, INT64_C(1) << 53, "time until the boxes time out (default: as the box)", NULL },
 	{ "metadata", FIELD_MAP, 0, 0, 64, "metadata of the boxes (default: as the box)", NULL },
 	{ "volumes", FIELD_CHOICE, 0, 0, 0, "if the box has volumes: mount them read-only, or drop them", fork_volume_values },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs; not available yet", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs: they continue in each box", NULL },
+	{ "on_unsupported", FIELD_CHOICE, 0, 0, 0, "with memory, if a program cannot be captured: fail (default)", checkpoints_unsupported_values },
 	{ 0 },
 	/* clang-format on */
 };
@@ -61,6 +63,7 @@ struct checkpoint_forking;
 struct checkpoint_copy {
 	struct checkpoint_forking *all;
 	struct box_wait wait;
+	struct checkpoint_start start;
 	json_t *said; /* its entry in the answer, once it exists or has failed */
 };
 
@@ -69,7 +72,8 @@ struct checkpoint_forking {
 	struct checkpoint_job *job;
 	struct box_spec want; /* texts live as long as the call */
 	char box[ID_MAX + 1], from[ID_MAX + 1];
-	uint64_t frozen_us;
+	uint64_t frozen_us, took_us;
+	int memory, is_taken; /* the checkpoint was taken for this fork */
 	unsigned count, begun, over;
 	int beginning;
 	struct checkpoint_copy *v;
@@ -94,8 +98,14 @@ static void fork_answer(struct checkpoint_forking *f)
 		   json_pack("{s:s, s:o}", "checkpoint", f->from, "boxes", ids));
 	call_audit(c, "box.fork", f->box, "ok");
 	call_json(c, 201,
-		  json_pack("{s:s, s:I, s:o}", "checkpoint", f->from, "frozen_us",
-			    (json_int_t)f->frozen_us, "items", items));
+		  json_pack("{s:s, s:I, s:I, s:o, s:o}", "checkpoint", f->from, "frozen_us",
+			    (json_int_t)f->frozen_us, "took_us", (json_int_t)f->took_us, "memory",
+			    f->memory ? checkpoint_memory_json(c->api->checkpoints, f->from)
+				      : json_null(),
+			    "items", items));
+	/* It needs as much memory as the programs; only its files stay. */
+	if (f->memory && f->is_taken)
+		checkpoint_memory_drop(c->api->checkpoints, f->from);
 }
 
 static void fork_over(struct checkpoint_copy *k, json_t *take_said)
@@ -112,12 +122,28 @@ static void fork_failed(struct checkpoint_copy *k, const struct err *e)
 			       err_kind_name(e->kind), "message", e->msg));
 }
 
+/* A box without its programs is not what was requested. */
+static void fork_started(struct checkpoint_start *s, const struct err *e)
+{
+	struct checkpoint_copy *k = loop_owner(s, struct checkpoint_copy, start);
+	struct box *b = fleet_find(&k->all->call->api->fleet, s->box);
+
+	if (e && b)
+		box_end(b, CAUSE_HOST, NULL);
+	if (e)
+		fork_failed(k, e);
+	else
+		fork_over(k, json_pack("{s:o}", "box", box_json(b)));
+}
+
 static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct checkpoint_copy *k = loop_owner(w, struct checkpoint_copy, wait);
 
 	if (e)
 		fork_failed(k, e);
+	else if (k->all->memory)
+		checkpoint_memory_start(&k->start, k->all->call->api->checkpoints, k->all->from, b);
 	else
 		fork_over(k, json_pack("{s:o}", "box", box_json(b)));
 }
@@ -131,7 +157,9 @@ static void fork_begin(struct checkpoint_forking *f, unsigned i)
 	struct box *b;
 	struct err e;
 
-	*k = (struct checkpoint_copy){ .all = f, .wait.done = fork_made };
+	*k = (struct checkpoint_copy){ .all = f,
+				       .wait.done = fork_made,
+				       .start.done = fork_started };
 	snprintf(want.row.name, sizeof(want.row.name), "%s", name ? name : "");
 	if (quota_boxes_left(c->api, c->who.team) == 0) {
 		err_set(&e, ERR_LIMIT, "team %s has as many boxes as it may (quota)", c->who.team);
@@ -163,6 +191,9 @@ static void fork_left(struct call *c)
 			json_object_get(json_object_get(f->v[i].said, "box"), "id"));
 
 		box_wait_cancel(&f->v[i].wait);
+		checkpoint_memory_cancel(&f->v[i].start);
+		if (!b && f->v[i].start.box[0])
+			b = fleet_find(&c->api->fleet, f->v[i].start.box);
 		if (!b && id)
 			b = fleet_find(&c->api->fleet, id);
 		if (b)
@@ -187,10 +218,12 @@ static void fork_taken(void *ctx, const struct store_checkpoint *row, const stru
 	f->job = NULL;
 	if (e) {
 		f->call->drop = NULL;
-		call_fail(f->call, e);
+		checkpoints_fail(f->call, e);
 		return;
 	}
 	f->frozen_us = row->frozen_us;
+	f->took_us = row->took_us;
+	f->is_taken = 1;
 	fork_take_files(f, row);
 	fork_begin_all(f);
 }
@@ -226,11 +259,9 @@ static int fork_volumes(struct call *c, const struct box *b, struct box_spec *ou
 	return rc == 0;
 }
 
-static int fork_describe(struct checkpoint_forking *f, const struct box *b)
+int checkpoints_describe_copy(struct call *c, const struct box *b, struct box_spec *w)
 {
-	struct call *c = f->call;
 	const struct store_limits *l = &b->row.limits;
-	struct box_spec *w = &f->want;
 	struct err e;
 
 	*w = (struct box_spec){ .limits = { .mem_bytes = l->mem_bytes,
@@ -246,7 +277,8 @@ static int fork_describe(struct checkpoint_forking *f, const struct box *b)
 				     .on_timeout = b->row.on_timeout,
 				     .env = fork_text(c, b->row.env),
 				     .network = fork_text(c, b->row.network),
-				     .secrets = fork_text(c, b->row.secrets) };
+				     .secrets = fork_text(c, b->row.secrets),
+				     .checkpoints = fork_text(c, b->row.checkpoints) };
 	if (box_renews(&b->row) && !call_get(c, "lifetime_ms"))
 		w->row.surface = (char *)BOX_RENEWED;
 	snprintf(w->row.team, sizeof(w->row.team), "%s", c->who.team);
@@ -298,7 +330,7 @@ void checkpoints_fork(struct call *c)
 	struct store_checkpoint x;
 	struct err e;
 
-	if (!b || !checkpoints_files_only(c) || !fork_check_names(c))
+	if (!b || !fork_check_names(c))
 		return;
 	if (c->who.box[0]) {
 		call_error(c, 403, "denied",
@@ -312,13 +344,19 @@ void checkpoints_fork(struct call *c)
 	f->v = call_alloc(c, f->count * sizeof(*f->v));
 	memset(f->v, 0, f->count * sizeof(*f->v));
 	memcpy(f->box, b->row.id, sizeof(f->box));
-	if (!fork_describe(f, b))
+	f->memory = want.memory = call_flag(c, "memory", 0);
+	if (!checkpoints_describe_copy(c, b, &f->want))
 		return;
+	f->want.continues_programs = f->memory;
 	if (from) {
 		if (!checkpoints_find(c, b, from, &x))
 			return;
 		fork_take_files(f, &x);
 		store_checkpoint_fini(&x);
+		if (f->memory && checkpoint_memory_check(c->api->checkpoints, f->from, &e) < 0) {
+			call_fail(c, &e);
+			return;
+		}
 		c->state = f;
 		c->drop = fork_left;
 		fork_begin_all(f);

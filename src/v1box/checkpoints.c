@@ -1,8 +1,11 @@
 /* checkpoints.c - see checkpoints.h; checkpoint_fork.c creates boxes from checkpoints. */
 #include "v1box/checkpoints.h"
 #include "base/cleanup.h"
+#include "checkpoint/files.h"
+#include "checkpoint/memory.h"
 #include "checkpoint/rollback.h"
 #include "record/record.h"
+#include "store/snapshots.h"
 #include "v1box/boxes.h"
 
 #include <stdio.h>
@@ -10,12 +13,14 @@
 
 static const struct field wait_values[] = { FIELD_VALUE("ready"), FIELD_VALUE("durable"), { 0 } };
 
+const struct field checkpoints_unsupported_values[] = { FIELD_VALUE("fail"), { 0 } };
 const struct field checkpoints_create_fields[] = {
 	/* clang-format off */
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the checkpoint, unique in its box", NULL },
 	{ "note", FIELD_TEXT, 0, 0, STORE_NOTE, "a text for people", NULL },
 	{ "pin", FIELD_BOOL, 0, 0, 0, "keep it until it is deleted, also after the box has ended", NULL },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs; not available yet", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs; their image lives until the server or the keeper is restarted", NULL },
+	{ "on_unsupported", FIELD_CHOICE, 0, 0, 0, "with memory, if a program cannot be captured: fail (default)", checkpoints_unsupported_values },
 	{ "wait", FIELD_CHOICE, 0, 0, 0, "answer when it survives a kill of every process (ready, default) or a power failure (durable)", wait_values },
 	{ 0 },
 	/* clang-format on */
@@ -46,13 +51,30 @@ const struct field checkpoints_rollback_fields[] = {
 	/* clang-format on */
 };
 
+const struct field checkpoints_promote_fields[] = {
+	{ "from", FIELD_TEXT, 1, 0, STORE_NAME, "the fork: id or name of a box", NULL },
+	{ 0 },
+};
+
 int checkpoints_files_only(struct call *c)
 {
 	if (!call_flag(c, "memory", 0))
 		return 1;
-	call_error(c, 422, "not_available", "memory: running programs cannot be captured yet",
-		   "memory: true", "leave it out, or use \"memory\": false: files only");
+	call_error(c, 422, "not_available",
+		   "memory: a box cannot be rolled back to running programs yet", "memory: true",
+		   "leave it out, or fork the checkpoint: POST /v1/boxes/{box}/fork");
 	return 0;
+}
+
+void checkpoints_fail(struct call *c, const struct err *e)
+{
+	static const char mark[] = "not_capturable: ";
+
+	if (strncmp(e->msg, mark, strlen(mark)) != 0)
+		call_fail(c, e);
+	else
+		call_error(c, 409, "not_capturable", e->msg + strlen(mark), NULL,
+			   "end that program, or leave \"memory\" out: files only");
 }
 
 /* ---- JSON ---- */
@@ -110,20 +132,25 @@ struct checkpoint_call {
 	struct call *call;
 	struct checkpoint_job *job;
 	struct rollback *rollback;
+	const char *action;   /* for the audit: a rollback, or a promotion */
+	char box[ID_MAX + 1]; /* of a promotion: that gets the files */
 };
 
 static void checkpoints_taken(void *ctx, const struct store_checkpoint *row, const struct err *e)
 {
 	struct call *c = ((struct checkpoint_call *)ctx)->call;
+	json_t *doc;
 
 	c->drop = NULL;
 	if (e) {
-		call_fail(c, e);
+		checkpoints_fail(c, e);
 		return;
 	}
 	call_audit(c, "checkpoint.create", row->id, "ok");
 	http_set(c->req, "Location", "/v1/checkpoints/%s", row->id);
-	call_json(c, 201, checkpoint_json(row));
+	doc = checkpoint_json(row);
+	json_object_set_new(doc, "memory", checkpoint_memory_json(c->api->checkpoints, row->id));
+	call_json(c, 201, doc);
 }
 
 static void checkpoints_left(struct call *c)
@@ -145,8 +172,9 @@ void checkpoints_create(struct call *c)
 	struct box *b = call_box(c, 0);
 	struct err e;
 
-	if (!b || !checkpoints_files_only(c))
+	if (!b)
 		return;
+	want.memory = call_flag(c, "memory", 0);
 	want.durable = !strcmp(call_text(c, "wait", "ready"), "durable");
 	*x = (struct checkpoint_call){ .call = c };
 	if (checkpoint_take(c->api->checkpoints, b, &want, checkpoints_taken, x, &x->job, &e) < 0) {
@@ -250,9 +278,13 @@ void checkpoints_show(struct call *c)
 {
 	struct store_checkpoint x;
 
+	json_t *doc;
+
 	if (!checkpoints_find(c, NULL, call_param(c, 0), &x))
 		return;
-	call_json(c, 200, checkpoint_json(&x));
+	doc = checkpoint_json(&x);
+	json_object_set_new(doc, "memory", checkpoint_memory_json(c->api->checkpoints, x.id));
+	call_json(c, 200, doc);
 	store_checkpoint_fini(&x);
 }
 
@@ -282,11 +314,15 @@ void checkpoints_patch(struct call *c)
 void checkpoints_delete(struct call *c)
 {
 	struct store_checkpoint x;
+	struct store_snapshot of;
 	struct err e;
 
 	if (!checkpoints_find(c, NULL, call_param(c, 0), &x))
 		return;
-	if (checkpoint_remove(c->api->checkpoints, &x, &e) < 0) {
+	if (store_snapshot_of(c->api->store, x.id, &of, &e) == 0)
+		call_error(c, 409, "conflict", "the checkpoint has the files of a snapshot", of.id,
+			   "delete the snapshot: DELETE /v1/snapshots/{snapshot}");
+	else if (checkpoint_remove(c->api->checkpoints, &x, &e) < 0) {
 		call_fail(c, &e);
 	} else {
 		call_audit(c, "checkpoint.delete", x.id, "ok");
@@ -300,7 +336,8 @@ void checkpoints_delete(struct call *c)
 static void checkpoints_rolled_back(void *ctx, struct box *b, const char *safety,
 				    const struct err *e)
 {
-	struct call *c = ((struct checkpoint_call *)ctx)->call;
+	const struct checkpoint_call *x = ctx;
+	struct call *c = x->call;
 	json_t *doc;
 
 	c->drop = NULL;
@@ -308,7 +345,7 @@ static void checkpoints_rolled_back(void *ctx, struct box *b, const char *safety
 		call_fail(c, e);
 		return;
 	}
-	call_audit(c, "box.rollback", b->row.id, "ok");
+	call_audit(c, x->action, b->row.id, "ok");
 	doc = box_json(b);
 	json_object_set_new(doc, "safety", checkpoint_text(safety));
 	call_json(c, 200, doc);
@@ -360,12 +397,98 @@ void checkpoints_rollback(struct call *c)
 		store_checkpoint_fini(&row);
 		return;
 	}
-	*x = (struct checkpoint_call){ .call = c };
+	*x = (struct checkpoint_call){ .call = c, .action = "box.rollback" };
 	rc = rollback_start(c->api->checkpoints, b, &row, call_flag(c, "save", 1),
 			    "box.rolled_back", c->who.id, checkpoints_rolled_back, x, &x->rollback,
 			    &e);
 	store_checkpoint_fini(&row);
 	if (rc < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	c->state = x;
+	c->drop = checkpoints_left;
+}
+
+/* ---- promote ---- */
+
+/* Whether the files of `copy` began as those of the box, directly or by forks of forks. */
+static int promote_is_fork(struct call *c, const struct box *b, const struct box *copy)
+{
+	char origin[ID_MAX + 1];
+	struct store_checkpoint x;
+	struct err e;
+
+	memcpy(origin, copy->row.origin, sizeof(origin));
+	for (unsigned depth = 0; origin[0] && depth < CHECKPOINT_FILES_DEPTH; depth++) {
+		if (store_checkpoint_any(c->api->store, origin, &x, &e) < 0)
+			return 0;
+		store_checkpoint_fini(&x);
+		if (!strcmp(x.box, b->row.id))
+			return 1;
+		memcpy(origin, x.origin, sizeof(origin));
+	}
+	return 0;
+}
+
+static struct box *promote_fork(struct call *c, const struct box *b)
+{
+	const char *from = call_text(c, "from", "");
+	struct box *copy = fleet_named(&c->api->fleet, c->who.team, from);
+
+	if (!copy || (c->who.box[0] && strcmp(c->who.box, copy->row.id) != 0))
+		call_error(c, 404, "not_found", "from: there is no such box", from,
+			   "list them: GET /v1/boxes");
+	else if (copy == b)
+		call_error(c, 409, "conflict", "from: a box cannot take over its own files", from,
+			   "name a fork of it: POST /v1/boxes/{box}/fork creates one");
+	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
+		call_error(c, 409, "conflict", "the box is not running", box_state_name(b->state),
+			   "resume it first: POST /v1/boxes/{box}/resume");
+	else if (!promote_is_fork(c, b, copy))
+		call_error(
+			c, 409, "conflict", "from: the box is no fork of this box", from,
+			"to replace the files by those of any checkpoint: POST /v1/boxes/{box}/rollback");
+	else
+		return copy;
+	return NULL;
+}
+
+static void promote_taken(void *ctx, const struct store_checkpoint *row, const struct err *e)
+{
+	struct checkpoint_call *x = ctx;
+	struct call *c = x->call;
+	struct box *b = fleet_find(&c->api->fleet, x->box);
+	struct err own;
+
+	x->job = NULL;
+	c->drop = NULL;
+	if (e || !b) {
+		err_set(&own, ERR_NOT_FOUND, "box %s has ended", x->box);
+		call_fail(c, e ? e : &own);
+		return;
+	}
+	if (!checkpoints_fits(c, b, row))
+		return;
+	if (rollback_start(c->api->checkpoints, b, row, 1, "box.promoted", c->who.id,
+			   checkpoints_rolled_back, x, &x->rollback, &own) < 0)
+		call_fail(c, &own);
+	else
+		c->drop = checkpoints_left;
+}
+
+void checkpoints_promote(struct call *c)
+{
+	struct checkpoint_want want = { .reason = CHECKPOINT_PROMOTE, .author = c->who.id };
+	struct checkpoint_call *x = call_alloc(c, sizeof(*x));
+	struct box *b = call_box(c, 0), *copy = b ? promote_fork(c, b) : NULL;
+	struct err e;
+
+	if (!copy)
+		return;
+	*x = (struct checkpoint_call){ .call = c, .action = "box.promote" };
+	memcpy(x->box, b->row.id, sizeof(x->box));
+	if (checkpoint_take(c->api->checkpoints, copy, &want, promote_taken, x, &x->job, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}

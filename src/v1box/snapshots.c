@@ -2,9 +2,12 @@
 #include "v1box/snapshots.h"
 #include "base/cleanup.h"
 #include "record/record.h"
+#include "v1box/box_spec.h"
+#include "v1box/checkpoints.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_TAG "default"
@@ -13,6 +16,10 @@ const struct field snapshots_create_fields[] = {
 	{ "box", FIELD_TEXT, 1, 0, STORE_NAME, "the box whose files are saved", NULL },
 	{ "name", FIELD_TEXT, 0, 0, 2 * STORE_NAME,
 	  "name or name:tag; a name refers to its newest snapshot", NULL },
+	{ "packed", FIELD_BOOL, 0, 0, 0,
+	  "true (default): the files in one file, for boxes of any tier and template, and for "
+	  "templates; false: a checkpoint, which takes the same time for any number of files",
+	  NULL },
 	{ 0 },
 };
 
@@ -98,14 +105,141 @@ static void taker_left(struct call *c)
 	snapshot_cancel(((struct taking *)c->state)->snap);
 }
 
-void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *want, int hidden,
-		    snapshots_done *done)
+/* ---- by a checkpoint ---- */
+
+struct saving {
+	struct call *call; /* NULL: the client has disconnected */
+	struct api *api;
+	struct checkpoint_job *job;
+	struct store_snapshot row;
+	snapshots_done *done;
+};
+
+static int saving_store(struct saving *s, const struct store_checkpoint *x, struct err *e)
 {
-	struct taking *t = call_alloc(c, sizeof(*t));
+	struct store_snapshot *row = &s->row;
+	struct err ignored;
+
+	memcpy(row->id, x->id, sizeof(row->id));
+	memcpy(row->checkpoint, x->id, sizeof(row->checkpoint));
+	memcpy(row->box, x->box, sizeof(row->box));
+	memcpy(row->template, x->template, sizeof(row->template));
+	row->bytes = x->bytes ? x->bytes : 1; /* 0: not complete */
+	row->created_ns = x->created_ns;
+	if (store_snapshot_insert(s->api->store, row, e) == 0)
+		return 0;
+	(void)!checkpoint_remove(s->api->checkpoints, x, &ignored);
+	return -1;
+}
+
+static void saving_saved(void *ctx, const struct store_checkpoint *x, const struct err *e)
+{
+	struct saving *s = ctx;
+	struct err own;
+
+	if (s->call)
+		s->call->drop = NULL;
+	if (!s->call && !e)
+		(void)!checkpoint_remove(s->api->checkpoints, x, &own);
+	else if (s->call && !e && saving_store(s, x, &own) < 0)
+		s->done(s->call, NULL, &own);
+	else if (s->call)
+		s->done(s->call, e ? NULL : &s->row, e);
+	free(s);
+}
+
+static void saver_left(struct call *c)
+{
+	((struct saving *)c->state)->call = NULL;
+}
+
+/* 0: boxes of this tier, and those of earlier versions, have no checkpoints. */
+static int snapshots_by_checkpoint(struct call *c, struct box *b, const struct store_snapshot *want,
+				   snapshots_done *done)
+{
+	struct checkpoint_want how = { .reason = CHECKPOINT_SNAPSHOT,
+				       .author = c->who.id,
+				       .pin = 1 };
+	struct saving *s;
 	struct err e;
 
+	if (!isolation_has_checkpoints(&b->row))
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		abort();
+	*s = (struct saving){ .call = c, .api = c->api, .row = *want, .done = done };
+	snprintf(s->row.tier, sizeof(s->row.tier), "%s", isolation_tier(&b->row));
+	if (checkpoint_take(c->api->checkpoints, b, &how, saving_saved, s, &s->job, &e) == 0) {
+		c->state = s;
+		c->drop = saver_left;
+		return 1;
+	}
+	free(s);
+	if (e.kind == ERR_CONFLICT)
+		return 0;
+	done(c, NULL, &e);
+	return 1;
+}
+
+int snapshots_spec(struct call *c, const struct store_snapshot *x, struct box_spec *out,
+		   struct err *e)
+{
+	static const char *const others[] = { "packages", "warm" };
+	const char *template = call_text(c, "template", NULL);
+	struct store_checkpoint files;
+
+	if (!x->checkpoint[0])
+		return 0;
+	for (unsigned i = 0; i < ARRAY_LEN(others); i++)
+		if (call_get(c, others[i]))
+			return err_set(e, ERR_INVALID,
+				       "%s: cannot be used together with a snapshot, which has "
+				       "those of its box",
+				       others[i]);
+	if (template && strcmp(template, x->template) != 0)
+		return err_set(e, ERR_INVALID, "template: the snapshot is of a box of template %s",
+			       x->template);
+	if (store_checkpoint_get(c->api->store, c->who.team, x->checkpoint, &files, e) < 0)
+		return err_in(e, "snapshot %s", x->id);
+	checkpoints_spec(c, &files, out);
+	store_checkpoint_fini(&files);
+	return 1;
+}
+
+int snapshots_remove(struct api *a, const struct store_snapshot *x, struct err *e)
+{
+	struct store_checkpoint files;
+
+	if (!x->checkpoint[0])
+		return snapshot_remove(&a->fleet, x->id, e);
+	if (store_snapshot_remove(a->store, x->id, e) < 0)
+		return -1;
+	if (store_checkpoint_get(a->store, x->team, x->checkpoint, &files, e) < 0)
+		return 0; /* nothing is left to remove */
+	if (checkpoint_remove(a->checkpoints, &files, e) < 0) {
+		store_checkpoint_fini(&files);
+		return -1;
+	}
+	store_checkpoint_fini(&files);
+	return 0;
+}
+
+/* ---- by packing ---- */
+
+void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *want,
+		    enum snapshots_how how, snapshots_done *done)
+{
+	struct taking *t;
+	struct err e;
+
+	if (how == SNAPSHOTS_CHECKPOINT && snapshots_by_checkpoint(c, b, want, done))
+		return;
+	t = call_alloc(c, sizeof(*t));
+
 	*t = (struct taking){ .call = c, .taken = done };
-	if (snapshot_take(&c->api->fleet, b, want, hidden, snapshots_took, t, &t->snap, &e) < 0) {
+	if (snapshot_take(&c->api->fleet, b, want, how == SNAPSHOTS_HIDDEN, snapshots_took, t,
+			  &t->snap, &e) < 0) {
 		done(c, want, &e);
 		return;
 	}
@@ -168,9 +302,10 @@ void snapshots_fill(struct call *c, struct box *b, const char *id,
 
 static json_t *snapshot_json(const struct store_snapshot *x)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:o}", "id", x->id, "name", x->name, "tag",
-			 x->name[0] ? x->tag : "", "box", x->box, "template", x->template, "bytes",
-			 (json_int_t)x->bytes, "created", json_time((uint64_t)x->created_ns));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:b}", "id", x->id, "name", x->name,
+			 "tag", x->name[0] ? x->tag : "", "box", x->box, "template", x->template,
+			 "bytes", (json_int_t)x->bytes, "created",
+			 json_time((uint64_t)x->created_ns), "packed", !x->checkpoint[0]);
 }
 
 static void snapshots_created(struct call *c, const struct store_snapshot *row, const struct err *e)
@@ -206,7 +341,9 @@ void snapshots_create(struct call *c)
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
 	call_hold(c, b);
-	snapshots_take(c, b, &want, 0, snapshots_created);
+	snapshots_take(c, b, &want,
+		       call_flag(c, "packed", 1) ? SNAPSHOTS_PACKED : SNAPSHOTS_CHECKPOINT,
+		       snapshots_created);
 }
 
 void snapshots_list(struct call *c)
@@ -261,7 +398,7 @@ void snapshots_delete(struct call *c)
 	struct err e;
 
 	if (snapshots_find(c->api, c->who.team, call_param(c, 0), &x, &e) < 0 ||
-	    snapshot_remove(&c->api->fleet, x.id, &e) < 0)
+	    snapshots_remove(c->api, &x, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_empty(c, 204);

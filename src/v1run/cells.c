@@ -2,6 +2,7 @@
  * of stderr and of the channel. A client that was disconnected requests the events after the last
  * one it received. */
 #include "v1run/cells.h"
+#include "v1box/automatic.h"
 #include "v1box/boxes.h"
 #include "v1run/contexts.h"
 #include "api/plan_limits.h"
@@ -324,16 +325,18 @@ static void cells_audit(struct call *c, const struct context *ctx, const char *c
 
 struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_want *want)
 {
+	struct cell_want wanted = *want;
 	struct cell *x;
 	struct err e;
 
+	wanted.before = &c->before;
 	if (box_check_env(want->env, &e) < 0) {
 		call_fail(c, &e);
 		return NULL;
 	}
 	if (!quota_run(c))
 		return NULL;
-	if (context_cell(ctx, want, &x, &e) < 0) {
+	if (context_cell(ctx, &wanted, &x, &e) < 0) {
 		call_error(c, call_status(&e), err_kind_name(e.kind), e.msg, NULL,
 			   ctx->state == CONTEXT_DEAD ? "POST .../restart" : NULL);
 		return NULL;
@@ -368,7 +371,7 @@ void cells_run(struct call *c)
 {
 	struct context *ctx = contexts_of(c);
 
-	if (ctx)
+	if (ctx && !automatic_before(c, ctx->box, CHECKPOINT_STEP_CELL, cells_run))
 		run_in(c, ctx);
 }
 
@@ -380,7 +383,7 @@ void cells_run_standing(struct call *c)
 	struct context *ctx = b ? context_standing(b, want.language) : NULL;
 	struct err e;
 
-	if (!b)
+	if (!b || automatic_before(c, b, CHECKPOINT_STEP_CELL, cells_run_standing))
 		return;
 	if (lang_named(want.language) && !driver_of(want.language)) {
 		oneshot_run(c, b);

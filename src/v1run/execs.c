@@ -3,6 +3,7 @@
  * exists. */
 #include "v1run/execs.h"
 #include "api/event_stream.h"
+#include "v1box/automatic.h"
 #include "v1run/run_request.h"
 #include "base/cleanup.h"
 #include "fleet/exec_reader.h"
@@ -126,7 +127,7 @@ void execs_start(struct call *c)
 {
 	struct box *b = call_box(c, 0);
 
-	if (b)
+	if (b && !automatic_before(c, b, CHECKPOINT_STEP_EXEC, execs_start))
 		run_request_exec(c, b);
 }
 

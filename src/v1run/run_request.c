@@ -293,6 +293,7 @@ static struct run_request *request_new(struct call *c, const struct run_request_
 	w->reader.own.post.fd = -1;
 	w->reuse.done = run_request_looked;
 	snprintf(w->replay_of, sizeof(w->replay_of), "%s", want->replay_of ? want->replay_of : "");
+	w->before = c->before;
 	snprintf(w->run_id, sizeof(w->run_id), "%s", want->run_id ? want->run_id : "");
 	if (!b)
 		run_request_choose_template(c, w->body);

@@ -25,7 +25,8 @@ struct run_request {
 	json_t *request; /* the request that is stored for a replay; NULL: no replay possible */
 	json_t *inputs;  /* hashes of a request that is too large for that; else NULL */
 	char replay_of[ID_MAX + 1];
-	char run_id[ID_MAX + 1]; /* of the last step; "": a new one */
+	struct exec_before before; /* of the call */
+	char run_id[ID_MAX + 1];   /* of the last step; "": a new one */
 	struct run_request_plan plan;
 	unsigned at; /* index of the present step */
 

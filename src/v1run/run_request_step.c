@@ -302,6 +302,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.request = w->request,
 		.inputs = w->inputs,
 		.replay_of = w->replay_of,
+		.before = &w->before,
 		.key = w->who.id,
 	};
 }

@@ -417,12 +417,19 @@ static int build_compile(const struct build *b, struct err *e)
 
 /* ---- result ---- */
 
+const char *wasm_source_text(const char *name)
+{
+	for (const struct wasm_source *s = wasm_sources; s < wasm_sources_end; s++)
+		if (!strcmp(s->name, name))
+			return s->text;
+	return NULL;
+}
+
 static const char *build_init_word(const char *word)
 {
-	for (const struct wasm_source *s = wasm_sources; *word == '@' && s < wasm_sources_end; s++)
-		if (!strcmp(s->name, word + 1))
-			return s->text;
-	return word;
+	const char *text = *word == '@' ? wasm_source_text(word + 1) : NULL;
+
+	return text ? text : word;
 }
 
 /* The executable reads data and root at its final place, and so the state is saved there. */

@@ -24,6 +24,7 @@ struct wasm_module {
 /* out: the path of the executable. */
 must_check int wasm_build(const struct wasm_module *m, const char *into, char *out, size_t out_size,
 			  struct err *e);
+const char *wasm_source_text(const char *name); /* of a file in sources.S; NULL: there is none */
 /* Imports of the module that the host does not have, from the header that wasm2c writes: returns the text of
  * functions that answer "not supported", to be freed, or NULL: e names an import that is not part of WASI. */
 char *wasm_stubs(const char *header, struct err *e);

@@ -26,6 +26,8 @@ wasm_sources:
 	source "wasm/host_filter.c", "src/wasm/host_filter.c"
 	source "wasm/host_unstable.c", "src/wasm/host_unstable.c"
 	source "python.py", "share/wasm/python.py"
+	source "javascript.c", "share/wasm/javascript.c"
+	source "javascript.js", "share/wasm/javascript.js"
 	.section .data.rel.ro.wasm, "aw"
 wasm_sources_end:
 	.section .note.GNU-stack,"",%progbits

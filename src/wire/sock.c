@@ -102,6 +102,56 @@ int sock_recv(int fd, void *buf, int *fds, unsigned *nfds, struct err *e)
 	return (int)len;
 }
 
+int sock_send_message(int fd, const void *bytes, size_t n, const int *fds, unsigned nfds)
+{
+	union control control = { .head = { .cmsg_len = CMSG_LEN(nfds * sizeof(int)),
+					    .cmsg_level = SOL_SOCKET,
+					    .cmsg_type = SCM_RIGHTS } };
+	struct iovec part = { .iov_base = (void *)bytes, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (nfds > WIRE_FDS) {
+		errno = EMSGSIZE;
+		return -1;
+	}
+	if (nfds) {
+		memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(int));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+	}
+	do
+		sent = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)n ? 0 : -1;
+}
+
+ssize_t sock_recv_message(int fd, void *bytes, size_t n, int *fds, unsigned nfds)
+{
+	union control control = { 0 };
+	struct iovec part = { .iov_base = bytes, .iov_len = n };
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	int got[WIRE_FDS];
+	unsigned ngot;
+	ssize_t len;
+
+	for (unsigned i = 0; i < nfds; i++)
+		fds[i] = -1;
+	do
+		len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (len < 0 && errno == EINTR);
+	ngot = len < 0 ? 0 : descriptors_of(&msg, got);
+	for (unsigned i = 0; i < ngot; i++)
+		if (i < nfds)
+			fds[i] = got[i];
+		else
+			close(got[i]);
+	return len;
+}
+
 int sock_pair(int out_pair[2], struct err *e)
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, out_pair) < 0)

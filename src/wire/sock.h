@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "wire/wire.h"
 #include <stddef.h>
+#include <sys/types.h>
 
 /* A frame's body and tail in one packet. Blocks unless the socket is non-blocking; a vanished
  * peer is ERR_SYS with EPIPE, never a signal. EAGAIN is reported as ERR_SYS/EAGAIN. */
@@ -22,6 +23,13 @@ must_check int sock_connect(const char *path, struct err *e);
 /* The same without waiting for a listener whose queue is full: EAGAIN. The socket blocks
  * afterwards. */
 must_check int sock_connect_now(const char *path, struct err *e);
+
+/* One message of n bytes between processes of the keeper, which is no frame, with up to WIRE_FDS descriptors. 0, or -1
+ * with errno. */
+must_check int sock_send_message(int fd, const void *bytes, size_t n, const int *fds,
+				 unsigned nfds);
+/* Returns as recvmsg(). fds: O_CLOEXEC, -1 for those that were not sent; more than nfds are closed. */
+must_check ssize_t sock_recv_message(int fd, void *bytes, size_t n, int *fds, unsigned nfds);
 
 /* Fills a head. */
 struct frame sock_head(uint8_t type, uint32_t ref);

@@ -168,6 +168,17 @@ enum wire_type {
 	WIRE_CHECKPOINT_LIST,    /* struct wire_id (list after this id; empty: from the start) -> LISTED: struct wire_checkpoint_item each */
 	/* keeper -> client */
 	WIRE_CHECKPOINTED = 144, /* struct wire_checkpointed */
+	/* process images: client -> keeper; ids are those of checkpoints */
+	WIRE_IMAGE_TAKE = 152, /* struct wire_image -> IMAGE: the programs of the box are stopped. A CHECKPOINT of the box, which must follow, releases them */
+	WIRE_IMAGE_WAIT,       /* struct wire_image -> IMAGE, with its figures, when copies can be made */
+	WIRE_IMAGE_START,      /* struct wire_image -> IMAGE: its programs run in this box, which has run none */
+	WIRE_IMAGE_DROP,       /* struct wire_image -> DONE, also if there is none */
+	/* keeper -> client */
+	WIRE_IMAGE = 160, /* struct wire_image_about, tail: struct wire_image_program each */
+	/* keeper -> init, about process images */
+	WIRE_HOLD = 164, /* flags: WIRE_HOLD_OFF -> DONE: reads no output and no other connection until HOLD_OFF, or the end of this connection */
+	WIRE_EXPORT,     /* nothing, while held -> EXEC_STATE + fd of each exec that has not ended, then DONE */
+	WIRE_EXEC_STATE, /* from init; to init, + fds: an exec whose leader a checkpoint zygote starts -> DONE */
 };
 /* clang-format on */
 
@@ -278,13 +289,8 @@ struct wire_create {
 	/* clang-format on */
 };
 
-enum {                                 /* flags of CHECKPOINT */
-       WIRE_CHECKPOINT_TRACK = 1 << 0, /* record changes from now on, so that the next checkpoint
-					* needs no walk; preferred, not required */
-};
-
 /* Captures what differs from the checkpoint `base` of the same box, or all of its writable layer.
- * Programs are stopped for a moment and continue. Repeatable: an id that this box has answers with
+ * Programs are stopped for a moment and continue. It has no flags. Repeatable: an id that this box has answers with
  * the figures of the first request. */
 struct wire_checkpoint {
 	struct frame head;
@@ -306,7 +312,7 @@ struct wire_checkpointed {
 	uint64_t frozen_us, took_us; /* programs were stopped; the whole capture */
 	uint32_t same;    /* 1: nothing differs from `base`: the index was written, no layer */
 	uint32_t passes;  /* 2: a part was copied before the programs were stopped */
-	uint32_t tracked; /* 1: changes were known from WIRE_CHECKPOINT_TRACK, no walk was needed */
+	uint32_t tracked; /* 0: the writable layer was walked. Nothing else exists yet */
 	uint32_t pad;
 };
 
@@ -331,6 +337,35 @@ struct wire_checkpoint_merge {
 	uint32_t pad;
 	char from[WIRE_CHAIN][WIRE_ID]; /* the lowest of a chain, the first on top; they stay */
 	uint64_t bytes_most, files_most;
+};
+
+struct wire_image {
+	struct frame head;
+	char id[WIRE_ID];  /* chosen by the client: that of the checkpoint with the files */
+	char box[WIRE_ID]; /* TAKE: the source; START: the box that gets the programs; else empty */
+};
+
+struct wire_image_about {
+	struct frame head;
+	char id[WIRE_ID];
+	uint64_t bytes;     /* of memory that the image holds */
+	uint64_t frozen_us; /* how long the programs of the source were stopped */
+	uint64_t took_us;   /* until copies could be made; of START: until the programs ran */
+	uint32_t programs, pad;
+};
+
+enum {                                 /* bits of wire_image_program.lost */
+       WIRE_LOST_CONNECTIONS = 1 << 0, /* TCP connections: reset in the copy */
+};
+
+struct wire_image_program { /* tail of IMAGE */
+	uint32_t ref;       /* of its exec */
+	int32_t pid;        /* in the box */
+	uint32_t threads, descriptors;
+	uint64_t bytes;
+	uint32_t lost;  /* bits */
+	uint32_t nlost; /* connections */
+	char name[16];
 };
 
 struct wire_checkpoint_item { /* of LISTED */
@@ -784,6 +819,34 @@ struct wire_exec {
 	uint64_t channel_bytes; /* the same, to the channel */
 	uint64_t channel_room;
 	uint64_t wall_us;
+};
+
+enum { WIRE_HOLD_OFF = 1 << 0 }; /* flags of HOLD */
+enum {                           /* bits of wire_exec_state.open, in the order of its descriptors */
+       WIRE_OPEN_OUT = 1 << 0,   /* stdout, stderr: pipes */
+       WIRE_OPEN_ERR = 1 << 1,
+       WIRE_OPEN_CHANNEL = 1 << 2, /* a stream socket, for both directions */
+       WIRE_OPEN_STDIN = 1 << 3,   /* a pipe */
+       WIRE_OPEN_ALL = 15,
+};
+
+/* What init knows about an exec that has not ended. The first descriptor is a file with the kept bytes of its
+ * streams, one after the other, and then the bytes on their way to stdin and to the channel. To init: the ends of
+ * init of what is open follow. */
+struct wire_exec_state {
+	struct frame head; /* ref: the exec */
+	int32_t pid, group;
+	uint8_t open;   /* WIRE_OPEN_* */
+	uint8_t tty;    /* cannot be taken over by another init */
+	uint8_t lone;   /* WIRE_START_LEADER_ONLY */
+	uint8_t ending; /* bits 0 and 1: stdin, channel are closed when their bytes are read */
+	uint32_t grace_ms;
+	uint64_t age_us;  /* since its start */
+	uint64_t left_us; /* to its wall limit; 0: none */
+	uint64_t from[WIRE_STREAMS], tip[WIRE_STREAMS], limit[WIRE_STREAMS];
+	uint64_t accepted[2], consumed[2], room[2]; /* of stdin, of the channel */
+	uint32_t buffered[2];
+	uint64_t inode[4]; /* of the ends of init, in the order of the bits of `open` */
 };
 
 struct wire_status {

@@ -348,7 +348,11 @@ TEST(a_box_that_fails_in_a_later_step_releases_its_volume)
 	}
 	CHECK_INT(sh(&m, "echo works >/data/f"), 0);
 	CHECK(end(k.fd, &m) == 0);
-	CHECK(count_keeper_fds(keeper.pid) < before + 5);
+	/* The keeper has descriptors for a moment while it fills its pool. */
+	for (int i = 0; count_keeper_fds(keeper.pid) >= before + 5; i++) {
+		CHECK(i < 2000);
+		usleep(10000);
+	}
 	CHECK_INT(volume(k.fd, WIRE_VOLUME_DROP, "steps", 0), WIRE_DONE);
 	keeper_sync_close(&k);
 }

@@ -48,8 +48,9 @@ ended() { ! kill -0 "$1"; }
 state_is() { api GET "/v1/boxes/$box"; [ "$(get .state)" = "$1" ]; }
 # The box has no process but init and this one. The file worker is not visible in /proc, but has the same
 # user and can be signalled.
+# Boxes of an isolation tier with an engine have a warm interpreter, which is no file worker.
 no_worker() {
-	sh_in 'n=0; for i in $(seq 2 $$); do ! kill -0 $i 2>/dev/null || n=$((n + 1)); done; echo $n'
+	sh_in 'n=0; for i in $(seq 2 $$); do ! kill -0 $i 2>/dev/null || grep -q "^python" /proc/$i/comm || n=$((n + 1)); done; echo $n'
 	[ "$out" = 1 ]
 }
 some_worker() { ! no_worker; }

@@ -1,4 +1,4 @@
-/* checkpointbox.c - checkpoints of files, and boxes that start from them: tests/system/checkpoints.sh. */
+/* checkpointbox.c - checkpoints of files, and boxes that start from them: tests/system/checkpoint_wire.sh. */
 #include "system/rootbox.h"
 #include "layer/index.h"
 
@@ -180,6 +180,8 @@ TEST(limits_and_invalid_requests_are_rejected_and_the_box_continues)
 	w.bytes_most = 100000;
 	w.files_most = 2;
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_LIMIT, "more than 2 files"));
+	w.head.flags = 1;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "no flag 0x1"));
 	CHECK(is_error(take(k.fd, &m, "../../etc/passw", ""), ERR_INVALID, "letters"));
 	CHECK(is_error(take(k.fd, &m, A, B), ERR_NOT_FOUND, "no checkpoint"));
 	CHECK(is_error(ask(k.fd, &c, sizeof(c), NULL, 0), ERR_NOT_FOUND, "no layer"));
@@ -189,6 +191,48 @@ TEST(limits_and_invalid_requests_are_rejected_and_the_box_continues)
 	CHECK_STR(said, "x\n");
 	CHECK(end(k.fd, &m) == 0);
 	CHECK(is_error(take(k.fd, &m, A, ""), ERR_NOT_FOUND, "no such box"));
+	keeper_sync_close(&k);
+}
+
+/* A few programs are stopped by ptrace (cgroup v1), many, or one that waits for its vfork child, by the freezer. */
+TEST(programs_continue_after_the_stop_however_they_are_stopped)
+{
+	static const char *const programs[] = {
+		"sleep 1000 &",
+		"for i in $(seq 200); do sleep 1000 & done",
+		/* perl's system() uses vfork where the libc does; the child does not end. */
+		"perl -e 'system {\"/bin/sleep\"} \"sleep\", \"1000\"' &",
+		"sh -c 'kill -STOP $$; :' & sleep 1000 &",
+	};
+	static const char count[] =
+		"cd /home/user; (trap '' HUP; while :; do echo x >>n; sleep 0.01; done) >/dev/null 2>&1 &\n";
+	char script[600];
+	struct keeper_sync k;
+	struct made m;
+
+	NEED_ROOT();
+	CHECK(open_keeper(&k, 1) == 0);
+	for (unsigned i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		char id[] = "eeeeeeeeeeea";
+
+		id[11] += (char)i;
+		CHECK(make(k.fd, &m) == 0);
+		snprintf(script, sizeof(script), "%s{ %s\n} >/dev/null 2>&1; sleep 0.1", count,
+			 programs[i]);
+		CHECK_INT(as_user(&m, script), 0);
+		CHECK_INT(take(k.fd, &m, id, ""), WIRE_CHECKPOINTED);
+		printf("# %u: frozen %llu us\n", i,
+		       (unsigned long long)GOT(wire_checkpointed)->frozen_us);
+		CHECK_INT(
+			as_user(&m,
+				"cd /home/user; a=$(wc -c <n); until [ $(wc -c <n) -gt $a ]; do "
+				"sleep 0.01; done; grep -sl '^TracerPid:.[1-9]' /proc/[0-9]*/status; "
+				"pgrep -c sleep >c; [ $(cat c) -ge 1 ]"),
+			0);
+		CHECK_STR(said, "");
+		CHECK_INT(drop(k.fd, id), WIRE_DONE);
+		CHECK(end(k.fd, &m) == 0);
+	}
 	keeper_sync_close(&k);
 }
 
@@ -218,4 +262,9 @@ TEST(a_box_with_a_chain_survives_its_keeper)
 	CHECK_INT(drop(k.fd, A), WIRE_DONE);
 	CHECK_INT(drop(k.fd, B), WIRE_DONE);
 	keeper_sync_close(&k);
+}
+
+TEST(no_file_mount_or_process_is_left_after_all_checkpoints)
+{
+	leave_nothing();
 }

@@ -121,9 +121,9 @@ bad_requests_are_rejected() {
 	rejected 400 names
 	api POST "/v1/boxes/$b/fork" '{"count":2,"names":["same","same"]}'
 	rejected 409 same
+	api POST "/v1/boxes/$b/rollback" '{"memory":true}'
+	rejected 422 memory
 	for action in checkpoints rollback fork; do
-		api POST "/v1/boxes/$b/$action" '{"memory":true}'
-		rejected 422 memory
 		own=$key key=$viewer
 		api POST "/v1/boxes/$b/$action" '{}'
 		key=$own
@@ -204,6 +204,55 @@ a_rollback_survives_kill_9_of_the_server() {
 	is "$(says "$b" 'cat f')" 2
 	api DELETE "/v1/boxes/$b"
 	is "$code" 204
+}
+
+files_without_a_row_are_removed_after_an_hour() {
+	box
+	says "$b" 'echo 1 >f' >/dev/null
+	take "$b"
+	layers=$state/checkpoints/layers
+	for each in aaaaaaaaaaaa bbbbbbbbbbbb; do echo x >"$layers/$each.erofs"; echo x >"$state/checkpoints/index/$each"; done
+	touch -d '2 hours ago' "$layers/aaaaaaaaaaaa.erofs" "$state/checkpoints/index/aaaaaaaaaaaa" "$layers/$id.erofs" "$state/checkpoints/index/$id"
+	kill -9 "$(server_pid)"
+	old_removed() { [ ! -e "$layers/aaaaaaaaaaaa.erofs" ] && [ ! -e "$state/checkpoints/index/aaaaaaaaaaaa" ]; }
+	soon old_removed
+	[ -e "$layers/bbbbbbbbbbbb.erofs" ] || is removed "a file of the last hour"
+	[ -e "$layers/$id.erofs" ] || is removed "a file with a row"
+	rm "$layers/bbbbbbbbbbbb.erofs" "$state/checkpoints/index/bbbbbbbbbbbb"
+	again() { api GET "/v1/boxes/$b" && [ "$code" = 200 ]; }
+	soon again
+	api POST "/v1/boxes/$b/rollback" "{\"to\":\"$id\"}"
+	is "$(says "$b" 'cat f')" 1
+	api DELETE "/v1/boxes/$b"
+}
+
+requests_at_once_with_the_end_of_the_box_are_all_answered() {
+	send() { # METHOD PATH FILE: the status of the answer
+		curl -sS --max-time 60 -o /dev/null -w '%{http_code}\n' -X "$1" -H "X-API-Key: $key" -H 'Content-Type: application/json' -d '{}' "$url/v1/boxes/$b$2" >"$3" || :
+	}
+	for round in 1 2 3 4 5; do
+		box
+		says "$b" 'seq 30000 | split -l 10 -a 4' >/dev/null # so that a capture takes a while
+		pids=
+		for each in "POST /checkpoints 1" "POST /checkpoints 3" "POST /rollback 2" "POST /rollback 4" "POST /fork 5" "DELETE / 6"; do
+			set -- $each
+			path=$2
+			[ "$path" != / ] || path=
+			send "$1" "$path" "status.$3" &
+			pids="$pids $!"
+		done
+		wait $pids
+		for each in 1 2 3 4 5; do
+			case $(cat status.$each) in 200 | 201 | 404 | 409) ;; *) is "$(cat status.*)" "answers 200, 201, 404 or 409" ;; esac
+		done
+		is "$(cat status.6)" 204 "$(cat status.*)"
+		api GET "/v1/boxes/$b"
+		is "$(get .state)" deleted "$body"
+	done
+	api GET /v1/boxes
+	for each in $(get '.items[].id'); do api DELETE "/v1/boxes/$each"; done # forks that were faster
+	boxless() { [ "$(curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n 's/^atoll_boxes //p')" = 0 ]; }
+	soon boxless
 }
 
 commands_take_list_roll_back_and_fork() {

@@ -417,7 +417,7 @@ TEST(names_of_a_lost_node_are_kept_until_it_is_forgotten)
 
 TEST(a_box_of_a_lost_node_moves_once_and_with_its_name)
 {
-	struct coordinator_key name = name_of("move");
+	struct coordinator_key name = name_of("move"), session = name;
 	const char *box = fresh("movedbox");
 	int64_t epoch = epoch_of(nodes[0]), other = epoch_of(nodes[1]);
 	struct coordinator_request move = { .op = COORDINATOR_MOVE_BOX,
@@ -427,7 +427,10 @@ TEST(a_box_of_a_lost_node_moves_once_and_with_its_name)
 					    .node = nodes[1],
 					    .epoch = other };
 
+	session.kind = 's';
 	DONE(1, .op = COORDINATOR_CLAIM_NAME, .key = name, .node = nodes[0], .epoch = epoch,
+	     .box = box);
+	DONE(1, .op = COORDINATOR_CLAIM_NAME, .key = session, .node = nodes[0], .epoch = epoch,
 	     .box = box);
 	move.from_epoch = epoch;
 	ask(move);
@@ -445,6 +448,16 @@ TEST(a_box_of_a_lost_node_moves_once_and_with_its_name)
 	DONE(1, .op = COORDINATOR_FIND_NAME, .key = name);
 	CHECK_INT(got.names[0].node, nodes[1]);
 	CHECK_STR(got.names[0].box, box);
+	/* Its session follows with a second request. */
+	move.key = session;
+	ask(move);
+	CHECK_INT(got.a.done, 1);
+	DONE(1, .op = COORDINATOR_FIND_NAME, .key = session);
+	CHECK_INT(got.names[0].node, nodes[1]);
+	DONE(1, .op = COORDINATOR_FIND_BOX, .box = box);
+	CHECK_INT(got.a.number, nodes[1]);
+	CHECK_INT(got.a.epoch, other);
+	DONE(0, .op = COORDINATOR_FIND_BOX, .box = fresh("nevermoved"));
 	/* Without a name; and after the return it is too late for others. */
 	move.key = (struct coordinator_key){ 0 };
 	move.box = fresh("unnamed");

@@ -193,7 +193,7 @@ w.send({'op': 'eof', 'ch': 1})
 f += w.until('closed', 1)
 w.send({'op': 'open', 'ch': 3, 'kind': 'exec', 'box': 'none', 'exec': 'x'})
 g = w.until('error', 3)
-w.send({'op': 'open', 'ch': 4, 'kind': 'events'})
+w.send({'op': 'open', 'ch': 4, 'kind': 'stats'})
 w.until('error', 4)
 w.send({'op': 'ping'})
 w.until('pong')
@@ -220,7 +220,7 @@ a_client_cannot_name_an_identity() {
 }
 
 paths_that_gateways_do_not_serve_are_named() {
-	ask GET /v1/usage
+	ask GET /v1/webhooks
 	is "$status $(of_body .error.code)" "501 not_supported" "$(cat body)"
 	ask GET /v1/who
 	is "$status $(of_body .team)" "200 default"

@@ -413,6 +413,33 @@ TEST(a_program_runs_until_it_is_ended_and_no_process_is_left_of_its_box)
 	CHECK_INT(count_alive(all, n), 0);
 }
 
+#define COUNT_PYTHON                                                                               \
+	"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'zygote_python.py smal[l]'"
+
+TEST(python_waits_in_pooled_boxes_unless_their_memory_is_small)
+{
+	struct wire_create w = wish(wire_tier_flags(WIRE_TIER_GVISOR), 1);
+	struct made m;
+
+	NEED_GVISOR();
+	for (unsigned tries = 0; tries < 200; tries++) { /* the second request fills the pool */
+		CHECK(make_as(keeper.fd, &w, &m) == 0);
+		if (m.about.warm)
+			break;
+		CHECK(end(keeper.fd, &m) == 0);
+		poll(NULL, 0, 50);
+	}
+	CHECK_INT(m.about.warm, 1);
+	CHECK_INT(sh(&m, COUNT_PYTHON), 0);
+	CHECK_STR(said, "1\n");
+	CHECK(end(keeper.fd, &m) == 0);
+	w.limits.mem_bytes = 64 << 20;
+	CHECK(make_as(keeper.fd, &w, &m) == 0);
+	CHECK_INT(m.about.warm, 0);
+	CHECK_INT(sh(&m, COUNT_PYTHON), 1);
+	CHECK(end(keeper.fd, &m) == 0);
+}
+
 /* The keeper is killed first: the next one adopts the box, and reports its end. */
 TEST(the_next_keeper_adopts_the_box)
 {

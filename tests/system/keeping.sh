@@ -267,6 +267,8 @@ a_backup_of_a_running_daemon_is_restored() {
 	api POST "/v1/boxes/$box/execs" '{"command":"echo kept > /data/file; echo kept > ~/file; sync"}'
 	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"saved\"}"
 	is "$code" 201 "$body"
+	api POST /v1/snapshots "{\"box\":\"$box\",\"name\":\"quick\",\"packed\":false}"
+	is "$code $(get .packed)" "201 false" "$body"
 	atoll backup used.tar --state "$state"
 	is "$status" 0 "$err"
 	has "$err" 'not in the backup: volumes/'
@@ -288,6 +290,7 @@ a_backup_of_a_running_daemon_is_restored() {
 	# Another state of everything.
 	api DELETE /v1/secrets/KEPT
 	api DELETE /v1/snapshots/saved
+	api DELETE /v1/snapshots/quick
 	api DELETE /v1/volumes/data
 	is "$code" 204 "$body"
 	ran '{"command":"true"}'
@@ -317,6 +320,10 @@ a_backup_of_a_running_daemon_is_restored() {
 	is "$(get .stdout)" "kept
 kept
 $(printf secret-value-1 | md5sum)" "$body"
+	api DELETE "/v1/boxes/$box"
+	new_box '{"snapshot":"quick"}'
+	api POST "/v1/boxes/$box/execs" '{"command":"cat ~/file"}'
+	is "$(get .stdout)" kept "$body"
 	api DELETE "/v1/boxes/$box"
 	atoll -H "$url" receipt export after.jsonl
 	is "$(head -n "$(wc -l <before.jsonl)" after.jsonl | cmp - before.jsonl && echo same)" same

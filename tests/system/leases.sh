@@ -1,5 +1,6 @@
 #!/bin/sh
-# leases.sh - nodes that are lost and return: a gateway, two nodes and a private PostgreSQL.
+# leases.sh - nodes that are lost and return: a gateway, two nodes and a private PostgreSQL; with coordinator=etcd also a
+# private etcd (leases_etcd.sh).
 . "$(dirname "$0")/lib.sh"
 . "$here/engines.lib"
 . "$here/cluster.lib"
@@ -12,19 +13,21 @@ leave() {
 }
 trap leave EXIT
 postgres_start
+etcd=
+[ "${coordinator:-}" != etcd ] || etcd_start
 
 sql() { psql -qAt -h "$work/pg" -U atoll postgres -c "$1"; }
 as_gate() {
 	env ATOLL_RUN="$work/gate/run" ATOLL_STATE="$work/gate/state" ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_CLUSTER_DATABASE="$database" \
-		ATOLL_CLUSTER_NAME=gate "$@"
+		ATOLL_CLUSTER_NAME=gate ${etcd:+ATOLL_CLUSTER_ETCD="$etcd"} "$@"
 }
 start_gate() {
 	machine gate ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_LISTEN="$1" ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_CLUSTER_DATABASE="$database" \
-		ATOLL_CLUSTER_FORGET_AFTER=6s
+		ATOLL_CLUSTER_FORGET_AFTER=6s ${etcd:+ATOLL_CLUSTER_ETCD="$etcd"}
 	soon serves gate
 	url=$(address_of gate)
 }
-start_node() { machine "$1" ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel"; }
+start_node() { soon starts "$1" ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel"; }
 for name in gate one two; do mkdir -p "$work/$name"; done
 as_gate "$ATOLL" cluster init >"$work/init.log" 2>&1 || { echo "Bail out! $(cat "$work/init.log")"; exit 1; }
 start_gate 127.0.0.1:0
@@ -78,7 +81,8 @@ metric() { curl -sS -H "X-API-Key: $key" "$url/metrics" | sed -n "s/^atoll_$1 //
 soon nodes_are "$are_up"
 
 nodes_that_have_joined_get_a_lease() {
-	is "$(sql "select string_agg(name || ' ' || state, ', ' order by name) from atoll.nodes")" 'one up, two up'
+	stored() { [ "$(sql "select string_agg(name || ' ' || state, ', ' order by name) from atoll.nodes")" = 'one up, two up' ]; }
+	soon stored
 	is "$(sql 'select count(*) from atoll.tunnels where up')" 2
 	acknowledged() { [ "$(metric 'cluster_heartbeats_total{kind="acknowledged"}')" -gt 2 ]; }
 	soon acknowledged
@@ -145,11 +149,39 @@ a_box_with_on_loss_is_stopped_when_the_lease_of_its_node_ends_and_continues() {
 	json POST "/v1/boxes/$box/execs" '{"command": "sleep 3; echo alive"}'
 	is "$(of_body .stdout | head -n 1)" alive "$(cat body)"
 	ask DELETE "/v1/boxes/$box"
-	json POST /v1/boxes '{"on_loss": "restart"}'
+	json POST /v1/boxes '{"on_loss": "sometimes"}'
 	is "$status" 400 "$(cat body)"
 }
 
+a_box_of_an_unreachable_node_can_be_deleted() {
+	box_on one
+	deleted=$box
+	listed() { [ "$(sql "select count(*) from atoll.boxes where id = '$deleted'")" = 1 ]; }
+	soon listed
+	json PUT /v1/teams/other '{}'
+	other=$("$ATOLL" key new other --team other --state "$work/gate/state" --quiet)
+	freeze one
+	soon nodes_are "$one one unreachable, $two two up"
+	mine=$key
+	key=$other
+	ask DELETE "/v1/boxes/$deleted"
+	key=$mine
+	is "$status" 503 "a key of another team: $(cat body)"
+	ask DELETE "/v1/boxes/$deleted"
+	is "$status $(of_body '"\(.id) \(.state)"')" "202 $deleted deleting" "$(cat body)"
+	ask DELETE "/v1/boxes/$deleted"
+	is "$status" 202 "$(cat body)"
+	ask DELETE "/v1/boxes/$deleted/schedules/x"
+	is "$status" 503 "$(cat body)"
+	thaw one
+	ended() { [ "$(sql "select state from atoll.boxes where id = '$deleted'")" = deleted ]; }
+	soon ended
+	settled() { [ "$(sql 'select count(*) from atoll.deletions')" = 0 ]; }
+	soon settled
+}
+
 requests_continue_without_the_database_and_nodes_keep_their_state() {
+	[ -z "$etcd" ] || skip 'etcd coordinates'
 	box_on two
 	kill -9 "$postgres_pid"
 	wait "$postgres_pid" 2>/dev/null
@@ -173,9 +205,24 @@ requests_continue_without_the_database_and_nodes_keep_their_state() {
 	is "$(sql "select string_agg(state, ' ') from atoll.nodes")" 'up up'
 }
 
-etcd_is_refused_by_name() {
-	as_gate env ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_ETCD=http://127.0.0.1:2379 "$ATOLL" serve >out 2>err && fail "it was accepted"
-	has "$(cat err)" 'cluster.etcd'
+with_etcd_names_and_losses_of_nodes_continue_without_the_database() {
+	[ "$etcd" ] || skip 'PostgreSQL coordinates'
+	soon nodes_are "$are_up"
+	kill -9 "$postgres_pid"
+	wait "$postgres_pid" 2>/dev/null
+	rm -f "$work/pg/data/postmaster.pid" "$work/pg"/.s.*
+	json POST /v1/boxes '{"name": "later"}'
+	is "$status" 201 "$(cat body)"
+	json POST /v1/boxes '{"name": "later"}'
+	is "$status" 409 "$(cat body)"
+	is "$(metric cluster_lease)" 1
+	freeze one
+	soon nodes_are "$one one lost, $two two up"
+	thaw one
+	soon nodes_are "$are_up"
+	postgres_run
+	as_gate "$ATOLL" node rm two >out 2>err || fail "$(cat err)"
+	soon nodes_are "$one one up"
 }
 
 run_tests

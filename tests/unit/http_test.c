@@ -1,4 +1,5 @@
 /* http_test.c - requests, replies, streams, and misbehaving peers. */
+#include "base/cleanup.h"
 #include "http_rig.h"
 #include "http/conn.h"
 
@@ -1325,6 +1326,77 @@ TEST(freeing_the_server_ends_its_requests)
 	end_server();
 	CHECK_INT(overs, 1);
 	close(fd);
+}
+
+static void resume_own(struct http_req *r)
+{
+	overs++;
+	http_resume(r);
+}
+
+static void wait_and_resume(struct http_req *r)
+{
+	heads++;
+	kept = r;
+	r->on_over = resume_own;
+}
+
+/* The sanitised build finds the second use of the connection. */
+TEST(a_request_that_is_resumed_at_its_end_is_freed_once)
+{
+	int fd;
+
+	CHECK(begin_server(NULL, wait_and_resume));
+	kept = NULL;
+	fd = dial();
+	say(fd, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+	CHECK(UNTIL(kept));
+	vanish(fd);
+	CHECK(UNTIL(overs == 1));
+	CHECK(server.open == 0 && server.conns == NULL);
+	for (unsigned i = 0; i < 3; i++)
+		turn();
+	CHECK_INT(overs, 1);
+	end_server();
+}
+
+static struct http_req *three[3];
+
+static void resume_next(struct http_req *r)
+{
+	overs++;
+	for (unsigned i = 0; i < ARRAY_LEN(three); i++)
+		if (three[i] == r)
+			three[i] = NULL;
+		else if (three[i] && overs == 2)
+			http_resume(three[i]);
+}
+
+static void keep_three(struct http_req *r)
+{
+	three[heads++ % ARRAY_LEN(three)] = r;
+	r->on_over = resume_next;
+}
+
+/* The connection that is freed first is the last one of a list: the third one would be appended to
+ * it. */
+TEST(freeing_the_server_schedules_no_connection_again)
+{
+	int fds[ARRAY_LEN(three)];
+
+	CHECK(begin_server(NULL, keep_three));
+	for (unsigned i = 0; i < ARRAY_LEN(three); i++) {
+		fds[i] = dial();
+		say(fds[i], "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+		CHECK(UNTIL(heads == i + 1));
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(three); i++)
+		if (three[i]->conn == server.conns)
+			http_resume(three[i]);
+	end_server();
+	CHECK_INT(overs, 3);
+	for (unsigned i = 0; i < ARRAY_LEN(three); i++)
+		close(fds[i]);
 }
 
 /* ---- the tables of states ---- */

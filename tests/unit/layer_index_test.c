@@ -137,7 +137,7 @@ TEST(an_invalid_entry_is_rejected)
 		{ { { "", S_IFDIR, 0 }, { "a", S_IFREG, LAYER_INDEX_WHITEOUT } }, 2 },
 		{ { { "", S_IFDIR, 0 }, { "a", S_IFREG, LAYER_INDEX_OPAQUE } }, 2 },
 		{ { { "", S_IFDIR, 0 }, { "a", S_IFDIR, LAYER_INDEX_HASHED } }, 2 },
-		{ { { "", S_IFDIR, 0 }, { "a", S_IFREG, 16 } }, 2 },
+		{ { { "", S_IFDIR, 0 }, { "a", S_IFREG, LAYER_INDEX_FLAGS + 1 } }, 2 },
 		{ { { "", S_IFDIR, 0 }, { "a", S_IFSOCK, 0 } }, 2 },
 		{ { { "", S_IFDIR, 0 }, { "a", S_IFREG | 1 << 20, 0 } }, 2 },
 	};

@@ -72,6 +72,28 @@ TEST(the_largest_frame_fits_and_one_byte_more_does_not)
 	close_pair();
 }
 
+TEST(a_message_carries_descriptors_and_those_without_room_are_closed)
+{
+	int fds[3], got[2] = { -2, -2 };
+	unsigned before = open_descriptors();
+	char bytes[4] = "";
+
+	CHECK(fresh_pair());
+	fds[0] = fds[1] = fds[2] = pair[0];
+	CHECK(sock_send_message(pair[0], "abc", 4, fds, 3) == 0);
+	CHECK_INT(sock_recv_message(pair[1], bytes, sizeof(bytes), got, 2), 4);
+	CHECK(strcmp(bytes, "abc") == 0);
+	CHECK_INT(open_descriptors(), before + 4);
+	CHECK_INT(fcntl(got[1], F_GETFD), FD_CLOEXEC);
+	close(got[0]);
+	close(got[1]);
+	CHECK(sock_send_message(pair[0], "ab", 3, NULL, 0) == 0);
+	CHECK_INT(sock_recv_message(pair[1], bytes, sizeof(bytes), got, 2), 3);
+	CHECK(got[0] == -1 && got[1] == -1);
+	close_pair();
+	CHECK_INT(open_descriptors(), before);
+}
+
 TEST(descriptors_of_a_frame_arrive_close_on_exec)
 {
 	int fds[WIRE_FDS], got[WIRE_FDS];

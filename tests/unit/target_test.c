@@ -122,11 +122,76 @@ TEST(lists_creations_and_local_paths_are_distinguished)
 	CHECK_INT(at("GET", "/healthz", NULL, NULL).kind, TARGET_LOCAL);
 	CHECK_INT(at("GET", "/assets/app.js", NULL, NULL).kind, TARGET_LOCAL);
 	/* A path of nodes that gateways do not serve is never answered from the gateway's own empty store. */
-	CHECK_INT(at("GET", "/v1/usage", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1/webhooks", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1/boxesx", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1", NULL, NULL).kind, TARGET_ABSENT);
-	CHECK_INT(at("GET", "/templates/x", NULL, NULL).kind, TARGET_ABSENT);
+	CHECK_INT(at("POST", "/v1/schedules", NULL, NULL).kind, TARGET_CREATE);
+	CHECK_INT(at("GET", "/v1/schedules/next", NULL, NULL).kind, TARGET_ANY);
+	CHECK_INT(at("POST", "/v3/templates", NULL, NULL).kind, TARGET_TEMPLATE);
+	CHECK_INT(at("GET", "/v2/templates", NULL, NULL).kind, TARGET_GATHER);
+	CHECK_INT(at("DELETE", "/templates/tags", NULL, NULL).kind, TARGET_BODY);
+	CHECK_INT(at("PUT", "/v1/templates/uploads/ab", NULL, NULL).kind, TARGET_HOME);
+	CHECK_INT(at("GET", "/sandboxes/metrics", NULL, NULL).kind, TARGET_GATHER);
+	CHECK_INT(at("GET", "/teams/default/metrics/max", NULL, NULL).shape, TARGET_SUM);
+	CHECK_INT(at("GET", "/volumes/x", NULL, NULL).shape, TARGET_VOLUME);
+	CHECK_INT(at("DELETE", "/volumes/x", NULL, NULL).shape, TARGET_PAGE);
+}
+
+TEST(templates_volumes_and_schedules_have_names)
+{
+	static const struct {
+		const char *path, *collection;
+	} v[] = {
+		{ "/v1/templates/demo/export", "/v1/templates" },
+		{ "/templates/demo/builds/x/status", "/v1/templates" },
+		{ "/templates/aliases/demo", "/v1/templates" },
+		{ "/v2/templates/demo/builds/x", "/v1/templates" },
+		{ "/v1/builds/demo/log", "/v1/builds" },
+		{ "/v1/schedules/demo/pause", "/v1/schedules" },
+		{ "/volumecontent/demo/file", "/v1/volumes" },
+		{ "/sandboxes/demo/pause", "/v1/boxes" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(v); i++) {
+		struct target t = at("GET", v[i].path, NULL, NULL);
+
+		CHECK_INT(t.kind, TARGET_NAME);
+		CHECK_STR(t.object, "demo");
+		CHECK_STR(t.collection, v[i].collection);
+	}
+	CHECK_INT(node_of("DELETE", "/v1/checkpoints/" FAR), 1026);
+	CHECK_INT(at("GET", "/v1/checkpoints/demo", NULL, NULL).kind, TARGET_LOCAL);
+}
+
+static struct target link_with(const char *query)
+{
+	const struct http_req r = { .method = "PUT",
+				    .path = "/templates/x/files/ab",
+				    .query = query };
+	struct target t;
+
+	target_find(&t, &r, 0);
+	return t;
+}
+
+TEST(a_signed_link_names_its_node_and_needs_no_key)
+{
+	static const char *const wrong[] = { "",        "token=a",     "node=",
+					     "node=x",  "xnode=7",     "node=-1",
+					     "node=7x", "node=123456", "token=node=7" };
+	struct target t = link_with("token=a&node=1026");
+
+	CHECK_INT(t.kind, TARGET_NODE);
+	CHECK_INT(t.node, 1026);
+	CHECK(t.is_keyless);
+	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
+		t = link_with(wrong[i]);
+		CHECK_INT(t.kind, TARGET_LOCAL);
+		CHECK(!t.is_keyless);
+	}
+	t = at("GET", "/v1/shared/runs/0123", NULL, NULL);
+	CHECK_INT(t.kind, TARGET_SHARED);
+	CHECK(t.is_keyless);
 }
 
 TEST(an_identity_survives_its_text)

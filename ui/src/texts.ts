@@ -149,6 +149,15 @@ export const t = {
 		badName: 'A name has letters, digits and _, and does not begin with a digit.', removed: (n: string) => `${n} was removed`, withheld: 'hidden from viewers', blank: 'empty',
 		show: (n: string) => `Show the value of ${n}`, hide: (n: string) => `Hide the value of ${n}`, edit: (n: string) => `Change ${n}`, remove: (n: string) => `Remove ${n}`, valueOf: (n: string) => `Value of ${n}`,
 	},
+	timeline: {
+		title: 'Timeline', name: 'Name of the next checkpoint (optional)', take: 'Take a checkpoint', empty: 'This box has no checkpoints. A checkpoint keeps its files at one moment; programs continue.', error: 'The checkpoints could not be read',
+		reasons: { manual: 'taken by hand', safety: 'before a rollback', fork: 'for a copy', promote: 'of a copy', diff: 'for a comparison', snapshot: 'snapshot', exec: 'before a program', cell: 'before a cell', tool: 'before a tool', interval: 'by interval' } as Record<string, string>,
+		files: (changed: number, deleted: number, size: string) => changed + deleted === 0 ? 'nothing changed' : `${changed} changed${deleted ? `, ${deleted} deleted` : ''}, ${size}`,
+		diff: (name: string) => `What has changed since ${name}`, back: (name: string) => `Go back to ${name}`, fork: (name: string) => `Open a copy of ${name}`, remove: (name: string) => `Delete ${name}`,
+		went: (name: string) => `The box has the files of ${name}; its programs have ended`, before: 'before the rollback', comparing: 'Comparing…', same: 'No file has changed since then.', more: (n: number) => `and ${n} more`,
+		copies: 'Copies of this box', promote: 'Take over its files', promoteOf: (name: string) => `Take over the files of ${name}`,
+		notice: 'Going back ends the programs of the box. The present files are saved first.',
+	},
 	problems: { title: 'Problems', none: 'No problem was reported. Errors of compilers and programs that you run appear here.', noFile: 'Without a file', severities: { error: 'Error', warning: 'Warning', note: 'Note' } },
 	network: {
 		title: 'Network', error: 'The network of the box could not be read', waiting: 'Connections that wait for an approval', wants: (to: string) => `A program wants to connect to ${to}`, once: 'Allow once', hour: 'Allow for an hour', always: 'Always allow', refuse: 'Refuse',

@@ -100,7 +100,7 @@ module.exports = [
 		'the command line creates a sandbox and disconnects',
 		async ({ folder, Sandbox }) => {
 			const made = await cli(folder, ['sandbox', 'create', '--detach', '--timeout', '60', 'base']);
-			const [id] = made.out.match(/\b[a-z0-9]{12}\b/) || [];
+			const [id] = made.out.match(/\b[a-z0-9]{12}(?:[a-z0-9]{3})?\b/) || [];
 
 			assert.equal(made.status, 0, made.err);
 			assert.ok(id, made.out);

@@ -36,7 +36,7 @@ import { Search } from '../workspace/Search'
 import { Tree } from '../workspace/Tree'
 
 interface Term { id: string, name: string, stream: Stream, over: boolean }
-type Side = 'files' | 'search' | 'packages' | 'env'
+type Side = 'files' | 'search' | 'packages' | 'env' | 'timeline'
 type Pane = 'files' | 'code' | 'panel' | 'preview'
 
 class Model {
@@ -227,9 +227,9 @@ class Model {
 	get running() { return [...this.runs.value].reverse().find((r) => !r.record.value && !r.stream?.over.value) }
 }
 
-const sides = [['files', t.files.title, 'files'], ['search', t.search.title, 'search'], ['packages', t.pkg.title, 'package'], ['env', t.env.short, 'braces']] as const
+const sides = [['files', t.files.title, 'files'], ['search', t.search.title, 'search'], ['packages', t.pkg.title, 'package'], ['env', t.env.short, 'braces'], ['timeline', t.timeline.title, 'history']] as const
 const loadShared = async () => (await import('../workspace/shared')).Shared
-const loadPackages = async () => (await import('../workspace/Packages')).default, loadVariables = async () => (await import('../workspace/Variables')).default
+const loadPackages = async () => (await import('../workspace/Packages')).default, loadVariables = async () => (await import('../workspace/Variables')).default, loadTimeline = async () => (await import('../workspace/Timeline')).default
 const commandShown = (c: string[]) => shown(c.map((w) => shortPath(w).replace(/^\/usr\/(local\/)?bin\//, '')).join(' '))
 
 // ---- parts ----
@@ -539,7 +539,7 @@ function Inside({ b, reload, ended }: { b: Box, reload: () => void, ended: strin
 					m.side.value = sides[(i + step + sides.length) % sides.length]![0]
 					document.getElementById(`side-${m.side.value}`)?.focus()
 				}}><Icon name={icon} size={15} /><span class={m.side.value === id ? '' : 'hidden'}>{name}</span></button>)}</div>
-				<div class="side-body" id="side-body" role="tabpanel" aria-labelledby={`side-${m.side.value}`}>{m.side.value === 'packages' ? <Later load={loadPackages} props={{ b, files: m.files, alive, run: (c, title) => m.command(c, title) }} /> : m.side.value === 'env' ? <Later load={loadVariables} props={{ box: b.id, alive }} /> : m.side.value === 'search' ? <Search box={b.id} onOpen={(p, line, column) => m.open(p, line, column)} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div></>}</div>
+				<div class="side-body" id="side-body" role="tabpanel" aria-labelledby={`side-${m.side.value}`}>{m.side.value === 'packages' ? <Later load={loadPackages} props={{ b, files: m.files, alive, run: (c, title) => m.command(c, title) }} /> : m.side.value === 'env' ? <Later load={loadVariables} props={{ box: b.id, alive }} /> : m.side.value === 'timeline' ? <Later load={loadTimeline} props={{ box: b.id, files: m.files, alive }} /> : m.side.value === 'search' ? <Search box={b.id} onOpen={(p, line, column) => m.open(p, line, column)} /> : <Tree files={m.files} active={d?.path ?? ''} onOpen={(p) => m.open(p)} onMoved={(x, y) => m.moved(x, y)} onRemoved={(p) => m.removed(p)} uploadMost={session.info.value?.limits.upload_bytes ?? 0} />}</div></>}</div>
 			<Separator vertical value={l.side} set={(n) => m.setLayout({ side: clamp(n, 600) })} label={t.ws.resizeSide} reset={240} />
 			<section class="center" aria-label={t.ws.editor}>{m.tabs.value.length > 0 && <Tabs m={m} />}<EditorPane m={m} /></section>
 			<Separator value={l.panel} set={(n) => m.setLayout({ panel: clamp(n, 900) })} label={t.ws.resizePanel} reset={260} />

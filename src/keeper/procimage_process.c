@@ -1,0 +1,538 @@
+/* procimage_process.c - see procimage_process.h. What a worker does for START is in procimage_start.c. */
+#include "keeper/procimage_process.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "jail/caps.h"
+#include "jail/feature.h"
+#include "jail/landlock.h"
+#include "jail/launch.h"
+#include "jail/rlimits.h"
+#include "keeper/host_state.h"
+#include "keeper/procimage_worker.h"
+#include "wire/frame.h"
+#include "wire/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SERVICE_FD = 3, HELD_MS = 5000, FILES_MS = 8000, COMPLETE_MS = 60000 };
+#define IMAGE_FILE_MOST (UINT64_C(256) << 20)
+#define BIT(cap) (UINT64_C(1) << CAP_##cap)
+#ifndef CAP_CHECKPOINT_RESTORE
+#define CAP_CHECKPOINT_RESTORE 40
+#endif
+/* To enter boxes through the pidfd of an init that is not dumpable, for the steps of the confinement, to read the
+ * snapshot children, and to give pipes to the init of a box. */
+#define WORKER_CAPS                                                                                \
+	(BIT(SYS_ADMIN) | BIT(SYS_PTRACE) | BIT(SYS_CHROOT) | BIT(SETUID) | BIT(SETGID) |          \
+	 BIT(CHOWN) | BIT(SETPCAP) | BIT(KILL) | BIT(CHECKPOINT_RESTORE))
+
+static const struct host_state *host;
+static pid_t service_pid;
+
+/* ---- messages ---- */
+
+int procimage_order(int sock, const struct procimage_order *o, const int *fds, unsigned n,
+		    struct err *e)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(PROCIMAGE_FDS * sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(n * sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec iov = { (void *)o, sizeof(*o) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (n) {
+		memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
+		m.msg_control = control.room;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	if (sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*o))
+		return err_set(e, ERR_SYS, "the process that holds process images has ended");
+	return 0;
+}
+
+/* The number of descriptors, or -1 at the end of the socket. */
+static int process_receive(int sock, struct procimage_order *o, int fds[PROCIMAGE_FDS])
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(PROCIMAGE_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { o, sizeof(*o) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
+			    .msg_controllen = sizeof(control.room) };
+	ssize_t n;
+	struct cmsghdr *c;
+	unsigned nfds = 0;
+
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_type == SCM_RIGHTS) {
+		nfds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(c), nfds * sizeof(int));
+	}
+	return n == (ssize_t)sizeof(*o) ? (int)nfds : -1;
+}
+
+static void worker_answer(const struct worker *w, unsigned what, const struct err *e)
+{
+	struct procimage_answer a = { .what = what, .about = w->about };
+
+	if (e)
+		a.err = *e;
+	for (unsigned i = 0; i < w->n; i++)
+		a.program[i] = w->program[i].about;
+	(void)!send(w->sock, &a, sizeof(a), MSG_NOSIGNAL);
+}
+
+/* ---- init ---- */
+
+int worker_request(int init, const void *frame, size_t len, const int *fds, unsigned nfds,
+		   struct err *e)
+{
+	_Alignas(8) static char reply[WIRE_MAX];
+	const struct frame *f = (const struct frame *)reply;
+	int n;
+
+	if (sock_send(init, frame, len, NULL, 0, fds, nfds, e) < 0)
+		return -1;
+	n = sock_recv(init, reply, NULL, NULL, e);
+	if (n == 0)
+		return err_set(e, ERR_SYS, "the init of the box has ended");
+	if (n > 0 && f->type == WIRE_ERROR) {
+		const struct wire_error *w = (const struct wire_error *)f;
+
+		return err_set(e, w->kind, "init: %.*s", (int)sizeof(w->msg) - 1, w->msg);
+	}
+	if (n > 0 && f->type != WIRE_DONE)
+		return err_set(e, ERR_SYS, "init answered with %s", frame_name(f->type));
+	return n < 0 ? -1 : 0;
+}
+
+static int worker_hold(int init, uint16_t flags, struct err *e)
+{
+	struct frame f = sock_head(WIRE_HOLD, 0);
+
+	f.flags = flags;
+	return worker_request(init, &f, sizeof(f), NULL, 0, e);
+}
+
+static void worker_forget_content(struct worker *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		own_close_fd(&w->program[i].content);
+}
+
+/* All execs that have not ended; their output up to now. */
+static int worker_export(struct worker *w, int init, struct err *e)
+{
+	struct frame ask = sock_head(WIRE_EXPORT, 0);
+	_Alignas(8) static char reply[WIRE_MAX];
+	const struct wire_exec_state *s = (const struct wire_exec_state *)reply;
+	unsigned i = 0;
+
+	worker_forget_content(w);
+	if (sock_send(init, &ask, sizeof(ask), NULL, 0, NULL, 0, e) < 0)
+		return -1;
+	for (;;) {
+		int fd = -1, n;
+		unsigned nfds = 1;
+
+		n = sock_recv(init, reply, &fd, &nfds, e);
+		if (n < 0)
+			return -1;
+		if (n && s->head.type == WIRE_DONE) {
+			w->n = i;
+			return 0;
+		}
+		if (!n || s->head.type != WIRE_EXEC_STATE || !nfds) {
+			if (nfds)
+				own_close_fd(&fd);
+			return err_set(e, ERR_SYS, "init did not export its execs (%s)",
+				       n ? frame_name(s->head.type) : "it has ended");
+		}
+		if (i == PROCIMAGE_PROGRAMS) {
+			own_close_fd(&fd);
+			return err_set(e, ERR_LIMIT, "more than %d programs run in the box",
+				       PROCIMAGE_PROGRAMS);
+		}
+		w->source[i].state = *s;
+		w->program[i++].content = fd;
+	}
+}
+
+/* ---- take ---- */
+
+static void worker_limits(struct image *im)
+{
+	for (unsigned i = 0; i < limits_nrows; i++) {
+		uint64_t *l = image_program(im)->limits[limits_rows[i].resource];
+
+		if (limits_rows[i].resource >= IMAGE_LIMITS)
+			continue;
+		if (l[1] > limits_rows[i].hard)
+			l[1] = limits_rows[i].hard;
+		if (l[0] > l[1])
+			l[0] = l[1];
+	}
+}
+
+/* A private copy: the capture could change the file after the check. */
+static int worker_read_image(struct worker_program *p, int file, uint64_t bytes, struct err *e)
+{
+	uint64_t have = 0;
+	ssize_t n = 1;
+
+	if (!bytes || bytes > IMAGE_FILE_MOST)
+		return err_set(e, ERR_LIMIT, "an image of %llu bytes", (unsigned long long)bytes);
+	p->bytes = malloc(bytes);
+	if (!p->bytes)
+		abort();
+	while (have < bytes && (n = pread(file, p->bytes + have, bytes - have, (off_t)have)) > 0)
+		have += (uint64_t)n;
+	if (have < bytes)
+		return err_set(e, ERR_SYS, "the image is shorter than its capture said");
+	return procimage_decode(&p->image, p->bytes, bytes, e);
+}
+
+static int worker_host_pid(int pidfd, struct err *e)
+{
+	char path[64], text[1024];
+	const char *at;
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = 0;
+	at = strstr(text, "Pid:\t");
+	n = at ? atoi(at + 5) : 0;
+	return n > 0 ? (int)n : err_set(e, ERR_SYS, "the snapshot of the program has ended");
+}
+
+static void worker_describe(struct worker *w, unsigned i)
+{
+	struct worker_program *p = &w->program[i];
+	struct wire_image_program *to = &p->about;
+	const uint64_t *n = p->image.header.count;
+
+	*to = (struct wire_image_program){ .ref = w->source[i].state.head.ref,
+					   .pid = image_program(&p->image)->pid,
+					   .threads = (uint32_t)n[TABLE_THREADS],
+					   .descriptors = (uint32_t)n[TABLE_DESCRIPTORS],
+					   .bytes = procimage_memory_bytes(&p->image) };
+	memcpy(to->name, image_program(&p->image)->name, sizeof(to->name));
+	for (uint64_t k = 0; k < n[TABLE_DESCRIPTORS]; k++)
+		to->nlost += image_descriptors(&p->image)[k].kind == DESCRIPTOR_RESET;
+	to->lost = to->nlost ? WIRE_LOST_CONNECTIONS : 0;
+	w->about.bytes += to->bytes;
+}
+
+/* What the box promises about its descriptors must be what init has exported. */
+static int worker_check_image(struct worker *w, unsigned i, struct err *e)
+{
+	const struct image *im = &w->program[i].image;
+
+	if (image_program(im)->pid != w->source[i].state.pid)
+		return err_set(e, ERR_SYS, "the image is of process %d, not of %d",
+			       image_program(im)->pid, w->source[i].state.pid);
+	for (uint64_t k = 0; k < im->header.count[TABLE_DESCRIPTORS]; k++) {
+		const struct image_descriptor *d = &image_descriptors(im)[k];
+
+		if (d->kind == DESCRIPTOR_OUTSIDE && d->offset >= 4)
+			return err_set(e, ERR_SYS, "descriptor %d has no other end", d->number);
+	}
+	return 0;
+}
+
+static int worker_build(struct worker *w, unsigned i, int file, uint64_t bytes, int child,
+			struct err *e)
+{
+	struct worker_program *p = &w->program[i];
+	struct pollfd ended = { .fd = child, .events = POLLIN };
+	int pid;
+
+	if (worker_read_image(p, file, bytes, e) < 0 || worker_check_image(w, i, e) < 0)
+		return -1;
+	worker_limits(&p->image);
+	pid = worker_host_pid(child, e);
+	if (pid < 0 || image_zygote_build(&p->zygote, &p->image, pid, &w->confine, e) < 0)
+		return -1;
+	p->built = 1;
+	/* If it has ended, another process may have had its pid meanwhile. */
+	if (poll(&ended, 1, 0) != 0)
+		return err_set(e, ERR_SYS, "the snapshot of process %d has ended early",
+			       image_program(&p->image)->pid);
+	worker_describe(w, i);
+	return 0;
+}
+
+static int worker_receive_images(struct worker *w, int sock, struct err *e)
+{
+	for (unsigned i = 0; i < w->n; i++) {
+		struct procimage_message m;
+		int fds[2], rc;
+
+		if (procimage_receive(sock, COMPLETE_MS, &m, fds, e) < 0)
+			return -1;
+		rc = m.err.kind ? (*e = m.err, -1)
+		     : m.what != PROCIMAGE_IMAGE || fds[0] < 0 || fds[1] < 0
+			     ? err_set(e, ERR_SYS, "the capture sent an invalid message")
+			     : worker_build(w, i, fds[0], m.bytes, fds[1], e);
+		own_close_fd(&fds[0]);
+		own_close_fd(&fds[1]);
+		if (rc < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Everything is stopped until the keeper says that the files are read. */
+static int worker_await_files(struct worker *w, struct err *e)
+{
+	struct procimage_order o;
+	int fds[PROCIMAGE_FDS];
+
+	worker_answer(w, PROCIMAGE_STOPPED, NULL);
+	if (poll(&(struct pollfd){ .fd = w->sock, .events = POLLIN }, 1, FILES_MS) <= 0)
+		return err_set(e, ERR_LIMIT, "the files were not read within %d ms", FILES_MS);
+	return process_receive(w->sock, &o, fds) == 0 && o.what == PROCIMAGE_FILES_DONE
+		       ? 0
+		       : err_set(e, ERR_CONFLICT, "the files of the box were not captured");
+}
+
+static int worker_capture(struct worker *w, int init, int sock, uint64_t *began_ns, struct err *e)
+{
+	struct procimage_message m;
+	int fds[2];
+
+	if (procimage_receive(sock, HELD_MS, &m, fds, e) < 0)
+		return -1;
+	if (m.err.kind || m.what != PROCIMAGE_HELD) {
+		*e = m.err;
+		return e->kind ? -1 : err_set(e, ERR_SYS, "the capture sent an invalid message");
+	}
+	if (worker_export(w, init, e) < 0 || worker_await_files(w, e) < 0)
+		return -1;
+	m = (struct procimage_message){ .what = PROCIMAGE_RELEASE };
+	if (procimage_send(sock, &m, NULL, 0) < 0)
+		return err_set(e, ERR_SYS, "the capture has ended");
+	if (worker_hold(init, WIRE_HOLD_OFF, e) < 0)
+		return -1;
+	w->about.frozen_us = (now_ns() - *began_ns) / 1000;
+	return worker_receive_images(w, sock, e);
+}
+
+static int worker_take(struct worker *w, int init, int box, struct err *e)
+{
+	uint64_t began_ns = now_ns();
+	struct stat usr;
+	int sock = -1, rc;
+	pid_t pid;
+
+	if (stat("/usr", &usr) < 0)
+		return err_sys(e, "/usr");
+	if (worker_hold(init, 0, e) < 0 || worker_export(w, init, e) < 0)
+		return -1;
+	pid = procimage_capture_start(box, w->source, w->n, usr.st_dev, &sock, e);
+	if (pid < 0)
+		return -1;
+	rc = worker_capture(w, init, sock, &began_ns, e);
+	close(sock);
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	w->about.programs = w->n;
+	w->about.took_us = (now_ns() - began_ns) / 1000;
+	return rc;
+}
+
+/* ---- worker ---- */
+
+static void worker_confinement(struct worker *w, const struct procimage_order *o)
+{
+	static struct confine_path paths[16];
+	int abi = o->features & FEATURE_BIT(FEATURE_LANDLOCK) ? host->probe.landlock_abi : 0;
+
+	w->confine = (struct confine_spec){ .uid = JAIL_USER,
+					    .gid = JAIL_USER,
+					    .paths = paths,
+					    .filter = host->filter.code,
+					    .filter_rows = host->filter.len,
+					    .exact_files = 1 };
+	if (abi < 1)
+		return;
+	w->confine.landlock_handled = landlock_handled(abi);
+	for (unsigned i = 0; i < landlock_nrows && w->confine.npaths < ARRAY_LEN(paths); i++) {
+		uint64_t rights = landlock_rows[i].bits & w->confine.landlock_handled;
+
+		if (landlock_rows[i].path && rights)
+			paths[w->confine.npaths++] =
+				(struct confine_path){ landlock_rows[i].path, rights };
+	}
+}
+
+static int worker_prepare(pid_t parent, struct err *e)
+{
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	setsid();
+	prctl(PR_SET_NAME, "atoll-image"); /* its zygotes, too */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+	    getppid() != parent)
+		return err_set(e, ERR_SYS, "the service has ended");
+	return caps_bound(WORKER_CAPS, e) < 0 || caps_only(WORKER_CAPS, e) < 0 ? -1 : 0;
+}
+
+/* fds: its socket, init, the pidfd of init. Everything else of the service is closed. */
+static int worker_place(const int *fds, struct err *e)
+{
+	int high[3];
+
+	for (int i = 0; i < 3; i++)
+		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64)) < 0)
+			return err_sys(e, "descriptors of the worker");
+	for (int i = 0; i < 3; i++)
+		if (dup3(high[i], SERVICE_FD + i, O_CLOEXEC) < 0)
+			return err_sys(e, "descriptors of the worker");
+	return close_range(SERVICE_FD + 3, ~0U, 0) < 0 ? err_sys(e, "descriptors of the worker")
+						       : 0;
+}
+
+static _Noreturn void worker_process(const struct procimage_order *take, const int *given)
+{
+	static struct worker w;
+	struct timeval patience = { .tv_sec = 10 };
+	struct procimage_order o;
+	int fds[PROCIMAGE_FDS], n, rc;
+	struct err e = { 0 };
+
+	if (worker_place(given, &e) < 0)
+		_exit(1);
+	w.sock = SERVICE_FD;
+	for (unsigned i = 0; i < PROCIMAGE_PROGRAMS; i++)
+		w.program[i].content = -1;
+	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	worker_confinement(&w, take);
+	rc = worker_prepare(service_pid, &e);
+	if (rc == 0)
+		rc = worker_take(&w, SERVICE_FD + 1, SERVICE_FD + 2, &e);
+	close(SERVICE_FD + 1);
+	close(SERVICE_FD + 2);
+	worker_answer(&w, PROCIMAGE_READY, rc < 0 ? &e : NULL);
+	while (rc == 0 && (n = process_receive(w.sock, &o, fds)) >= 0) {
+		uint64_t began_ns = now_ns();
+
+		e.kind = ERR_NONE;
+		if (o.what == PROCIMAGE_START && n >= 2)
+			(void)!worker_start(&w, &o, fds, (unsigned)n, &e);
+		else
+			err_set(&e, ERR_INVALID, "not an order for an image");
+		for (int i = 0; i < n; i++)
+			close(fds[i]);
+		w.about.took_us = (now_ns() - began_ns) / 1000;
+		worker_answer(&w, PROCIMAGE_STARTED, e.kind ? &e : NULL);
+	}
+	/* The zygotes end with their sockets and their parent. */
+	for (unsigned i = 0; i < w.n; i++)
+		if (w.program[i].built)
+			image_zygote_fini(&w.program[i].zygote);
+	_exit(0);
+}
+
+/* ---- service ---- */
+
+/* Once, for all workers and zygotes: copies have files of this /usr mapped, and see its path as long as this mount
+ * namespace exists. */
+static int service_own_root(struct err *e)
+{
+	auto_fd int null = -1;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=0755") < 0 ||
+	    mkdir("/tmp/usr", 0755) < 0 || mkdir("/tmp/proc", 0555) < 0 ||
+	    mkdir("/tmp/dev", 0755) < 0 || mkdir("/tmp/tmp", 0755) < 0 ||
+	    mount("/usr", "/tmp/usr", NULL, MS_BIND | MS_REC, NULL) < 0 ||
+	    mount(NULL, "/tmp/usr", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
+		  NULL) < 0 ||
+	    mount("proc", "/tmp/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return err_sys(e, "root folder of process images");
+	null = open("/tmp/dev/null", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (null < 0 || mount("/dev/null", "/tmp/dev/null", NULL, MS_BIND, NULL) < 0 ||
+	    chdir("/tmp") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_sys(e, "root folder of process images");
+	return 0;
+}
+
+static _Noreturn void service_process(int sock)
+{
+	int high = fcntl(sock, F_DUPFD_CLOEXEC, 64), fds[PROCIMAGE_FDS], n;
+	struct procimage_order o;
+	struct err e;
+
+	/* Closes all other descriptors, also the lock of the keeper. */
+	if (high < 0 || dup3(high, SERVICE_FD, O_CLOEXEC) < 0 ||
+	    close_range(SERVICE_FD + 1, ~0U, 0) < 0)
+		_exit(1);
+	prctl(PR_SET_NAME, "atoll-images");
+	signal(SIGTERM, SIG_IGN); /* it ends when the keeper's end of the socket is closed */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGCHLD, SIG_IGN);
+	service_pid = getpid();
+	if (service_own_root(&e) < 0 || procimage_capture_prepare(&e) < 0) {
+		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
+		_exit(1); /* then programs are not captured */
+	}
+	while ((n = process_receive(SERVICE_FD, &o, fds)) >= 0) {
+		if (o.what == PROCIMAGE_TAKE && n == 3 && fork() == 0)
+			worker_process(&o, fds);
+		for (int i = 0; i < n; i++)
+			close(fds[i]);
+	}
+	_exit(0);
+}
+
+int procimage_service_start(const struct host_state *h, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(e, "socket to the service of process images");
+	host = h;
+	pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		service_process(pair[1]);
+	}
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return err_sys(e, "start the service of process images");
+	}
+	return pair[0];
+}

@@ -1,0 +1,173 @@
+#!/bin/sh
+# automatic_checkpoints.sh - checkpoints before programs, cells and calls of tools, and of an interval.
+. "$(dirname "$0")/daemon.lib"
+[ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine have checkpoints"; exit 0; }
+config=$work/config.toml
+echo '[limits]
+checkpoint_wait = "10m"' >"$config" # a busy machine must not decide whether a step has a checkpoint
+chmod a+r "$config"
+
+runs() { # COMMAND: in $box; sets before
+	api POST "/v1/boxes/$box/execs" "$(jq -nc --arg c "$1" '{command:$c}')"
+	is "$code" 200 "$body"
+	before=$(get .checkpoint_before)
+}
+listed() { # prints the reasons, newest first
+	api GET "/v1/boxes/$box/checkpoints"
+	get '[.items[].reason] | join(" ")'
+}
+
+a_step_is_undone_by_its_checkpoint() {
+	new_box '{"checkpoints":{"auto":"exec"}}'
+	is "$(get '.checkpoints | [.auto,.interval_ms,.keep] | join(" ")')" "exec 0 20" "$body"
+	runs 'echo 1 >f'
+	first=$before
+	runs 'cat f; rm f; echo x >new'
+	is "$(get .stdout)" 1
+	run=$(get .id)
+	api GET "/v1/runs/$run"
+	is "$(get .checkpoint_before)" "$before" "$body"
+	[ "$before" != "$first" ] || is "$before" "another checkpoint than $first"
+	api GET "/v1/checkpoints/$before"
+	is "$(get '[.reason,.parent] | join(" ")')" "exec $first" "$body"
+	api POST "/v1/boxes/$box/rollback" "{\"to\":\"$before\"}"
+	is "$code" 200 "$body"
+	runs 'cat f; ls'
+	is "$(get .stdout)" "1
+f"
+	api DELETE "/v1/boxes/$box"
+}
+
+indexes() { find "$state/checkpoints/index" -type f | wc -l; }
+nothing_is_added_if_nothing_has_changed() {
+	had=$(indexes)
+	new_box '{"checkpoints":{"auto":"exec"}}'
+	runs 'echo 1 >f'
+	runs 'cat f'
+	two=$before
+	for each in 1 2 3; do
+		runs 'cat f'
+		is "$before" "$two"
+	done
+	is "$(listed)" "exec exec"
+	api POST "/v1/boxes/$box/checkpoints" '{}' # on request there is one in any case
+	is "$(get '[.same_as, .files.bytes < 100000] | join(" ")')" "$two true" "$body"
+	same=$(get .id)
+	[ ! -e "$state/checkpoints/layers/$same.erofs" ] || is "layers/$same.erofs" "no layer"
+	only_three() { [ "$(indexes)" = $((had + 3)) ]; }
+	soon only_three # the indexes of those without changes were removed
+	api DELETE "/v1/boxes/$box"
+}
+
+without_the_field_there_are_none() {
+	new_box
+	is "$(get .checkpoints.auto)" off "$body"
+	runs 'echo 1 >f'
+	is "$(get 'has("checkpoint_before")')" false "$body"
+	is "$(listed)" ""
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"auto":"exec","keep":3}}'
+	is "$(get '.checkpoints | [.auto,.keep] | join(" ")')" "exec 3" "$body"
+	runs 'echo 2 >f'
+	is "$(listed)" exec
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"auto":"off"}}'
+	is "$(get '.checkpoints | [.auto,.keep] | join(" ")')" "off 3" "$body"
+	runs 'echo 3 >f'
+	is "$(listed)" exec
+	api DELETE "/v1/boxes/$box"
+}
+
+each_kind_of_step_has_its_own_word() {
+	new_box '{"checkpoints":{"auto":"tool"}}'
+	runs 'echo 1 >f' # not a tool
+	is "$before" null
+	api POST "/v1/boxes/$box/tools/write_file" '{"path":"f","content":"2"}'
+	is "$code" 200 "$body"
+	tool=$(get .data.checkpoint_before)
+	api POST "/v1/boxes/$box/tools/read_file" '{"path":"f"}' # changes nothing
+	is "$(get '.data | has("checkpoint_before")')" false "$body"
+	api POST "/v1/boxes/$box/tools/run_command" '{"command":"cat f; echo 3 >f"}'
+	is "$(get '.data.checkpoint_before != null')" true "$body"
+	is "$(listed)" "tool tool"
+	api POST "/v1/boxes/$box/rollback" "{\"to\":\"$tool\"}"
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"auto":"cell"}}'
+	runs 'cat f; echo 4 >f'
+	is "$(get .stdout)" 1
+	api POST "/v1/boxes/$box/cells" '{"language":"bash","code":"cat f; echo 5 >f"}'
+	is "$code $(get .stdout)" "200 4" "$body"
+	cell=$(get .checkpoint_before)
+	api GET "/v1/checkpoints/$cell"
+	is "$(get .reason)" cell "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
+a_step_beside_another_one_has_none() {
+	new_box '{"checkpoints":{"auto":"exec"}}'
+	runs 'mkfifo gate; touch changed'
+	curl -sS -H "X-API-Key: $key" -H 'Content-Type: application/json' -d '{"command":"echo >began; read x <gate"}' \
+		"$url/v1/boxes/$box/execs" >first &
+	began() { api GET "/v1/boxes/$box/files?path=began" && [ "$code" = 200 ]; }
+	soon began
+	runs 'echo >gate'
+	is "$(get '[.checkpoint_before, .checkpoint_skipped[:5]] | join(" ")')" " busy:" "$body"
+	wait $!
+	is "$(jq '.checkpoint_before != null' <first)" true "$(cat first)"
+	api POST "/v1/boxes/$box/execs" '{"command":"touch more; exec sleep 100","background":true}'
+	runs true # a program in the background does not count
+	is "$(get '.checkpoint_before != null')" true "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
+old_ones_are_deleted_first() {
+	new_box '{"checkpoints":{"auto":"exec","keep":2}}'
+	runs 'echo 0 >f'
+	first=$before
+	api PATCH "/v1/checkpoints/$first" '{"pin":true}'
+	for each in 1 2 3 4; do runs "echo $each >f"; done
+	is "$(listed)" "exec exec exec"
+	api GET "/v1/checkpoints/$first"
+	is "$code" 200
+	api POST "/v1/boxes/$box/rollback" "{\"to\":\"$before\"}"
+	runs 'cat f'
+	is "$(get .stdout)" 3
+	api DELETE "/v1/boxes/$box"
+}
+
+an_interval_takes_them_while_programs_run() {
+	new_box '{"checkpoints":{"interval_ms":1000}}'
+	api POST "/v1/boxes/$box/execs" '{"command":"echo 1 >f; exec sleep 1000","background":true}'
+	one_is_there() { [ "$(listed)" = interval ]; }
+	soon one_is_there
+	api DELETE "/v1/boxes/$box"
+}
+
+a_late_one_does_not_delay_the_program() {
+	echo '[limits]
+checkpoint_wait = "none"' >"$config"
+	old=$(server_pid)
+	kill -HUP "$supervisor"
+	is_replaced() { now=$(server_pid) && [ "$now" ] && [ "$now" != "$old" ] && api GET /healthz && [ "$code" = 200 ]; }
+	soon is_replaced
+	new_box '{"checkpoints":{"auto":"exec"}}'
+	runs 'echo 1 >f'
+	is "$(get '[.checkpoint_before, .checkpoint_skipped[:5]] | join(" ")')" " late:" "$body"
+	api GET "/v1/runs/$(get .id)"
+	is "$(get '.checkpoint_skipped[:5]')" late: "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
+bad_values_are_rejected() {
+	for bad in '{"auto":"always"}' '{"auto":7}' '{"keep":0}' '{"keep":1001}' '{"interval_ms":999}' '{"interval_ms":-1}' '{"track":true}' '[]' '"exec"'; do
+		api POST /v1/boxes "{\"checkpoints\":$bad}"
+		is "$code" 400 "$bad: $body"
+	done
+	new_box
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"interval_ms":1}}'
+	is "$code" 400 "$body"
+	own=$key key=$viewer
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"auto":"exec"}}'
+	key=$own
+	is "$code" 403 "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
+run_daemon_tests --config "$config"

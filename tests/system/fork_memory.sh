@@ -1,0 +1,308 @@
+#!/bin/sh
+# fork_memory.sh - boxes forked with their running programs: variables, output, walls, refusals, kills.
+. "$(dirname "$0")/daemon.lib"
+[ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine are forked with their programs"; exit 0; }
+
+box() { # [BODY]
+	api POST /v1/boxes "${1-"{}"}"
+	is "$code" 201 "$body"
+	b=$(get .id)
+}
+# A program that answers each line with a number of its own, from another thread.
+program='import sys, threading, queue, os
+q, n = queue.Queue(), 0
+def work():
+    global n
+    while True:
+        line = q.get()
+        n += 1
+        print(os.getpid(), n, line, open("/home/user/f").read().strip(), flush=True)
+threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    q.put(line.strip())
+'
+start() { # BOX: sets x
+	api PUT "/v1/boxes/$1/files?path=f" one
+	api POST "/v1/boxes/$1/execs" "$(jq -nc --arg p "$program" '{command:["python3","-u","-c",$p], background:true, open_stdin:true}')"
+	is "$code" 201 "$body"
+	x=$(get .id)
+	soon output_has "$1" "$x" ready
+}
+output() { # BOX EXEC
+	curl -sS -m "${3:-0.5}" -H "X-API-Key: $key" "$url/v1/boxes/$1/execs/$2/output?raw=stdout" 2>/dev/null
+}
+output_has() { # BOX EXEC LINE
+	output "$1" "$2" | grep -qx "$3"
+}
+send() { # BOX EXEC LINE
+	code=$(printf '%s\n' "$3" | curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @- "$url/v1/boxes/$1/execs/$2/stdin")
+	body=$(cat body)
+	is "$code" 200 "$body"
+}
+running() { # BOX: the id of its exec with the program
+	api GET "/v1/boxes/$1/execs?running=1"
+	get '[.items[] | select(.command[0] == "python3")][0].id'
+}
+fork() { # BOX [BODY]: sets copies
+	api POST "/v1/boxes/$1/fork" "${2:-"{\"memory\":true}"}"
+	is "$code" 201 "$body"
+	is "$(get '[.items[] | select(.error)] | length')" 0 "$body"
+	copies=$(get '.items[].box.id')
+}
+
+a_program_continues_in_eight_copies_with_its_threads_and_output() {
+	box
+	start "$b"
+	send "$b" "$x" a
+	soon output_has "$b" "$x" '[0-9]* 1 a one'
+	pid=$(output "$b" "$x" | sed -n 's/ 1 a one//p')
+	fork "$b" '{"memory":true,"count":8}'
+	echo "# $(get '{frozen_us,took_us,memory}' | tr -d '\n')"
+	i=0
+	for c in $copies; do
+		i=$((i + 1))
+		y=$(running "$c")
+		is "$(output "$c" "$y")" "ready
+$pid 1 a one" # the log of the source
+		send "$c" "$y" "copy$i"
+		soon output_has "$c" "$y" "$pid 2 copy$i one"
+	done
+	send "$b" "$x" source
+	soon output_has "$b" "$x" "$pid 2 source one"
+	is "$(output "$b" "$x" | grep -c copy)" 0
+	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+
+# ---- walls ----
+
+# Of the process with this pid in the box, as the host sees it: prints its host pid.
+host_pid() { # BOX-INIT PID
+	for p in $(cat /proc/"$1"/task/*/children); do
+		[ "$(awk '/^NSpid:/ { print $NF }' "/proc/$p/status")" = "$2" ] && echo "$p" && return
+	done
+}
+# The host pid of a program that init of the box itself has started. Its parent is init.
+plain_program() { # BOX
+	naps=$((${naps:-0} + 1))
+	nap="1000$naps$(echo "$1" | cksum | cut -d " " -f 1)" # no box of another test has it
+	api POST "/v1/boxes/$1/execs" "{\"command\":[\"sleep\",\"$nap\"],\"background\":true}"
+	is "$code" 201 "$body"
+	plain_found() { plain=$(pgrep -fx "sleep $nap"); }
+	soon plain_found
+	init=$(awk '/^PPid:/ { print $2 }' "/proc/$plain/status")
+}
+facts() { # HOST-PID: of all threads, one line each
+	for t in /proc/"$1"/task/*; do
+		awk '/^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp|Seccomp_filters):/ { printf "%s ", $0 }' "$t/status"
+		echo
+	done | tr '\t' ' ' | sort -u
+}
+
+every_thread_of_a_copy_is_confined_like_a_program_of_its_own_box() {
+	box
+	start "$b"
+	send "$b" "$x" a
+	soon output_has "$b" "$x" '[0-9]* 1 a one'
+	pid=$(output "$b" "$x" | sed -n 's/ 1 a one//p')
+	fork "$b"
+	c=$copies
+	plain_program "$b"
+	source=$(host_pid "$init" "$pid")
+	plain_program "$c"
+	own=$plain i=$init
+	p=$(host_pid "$i" "$pid")
+	is "$(ls /proc/"$p"/task | wc -l)" 2
+	is "$(facts "$p")" "$(facts "$own")"
+	case $(facts "$p") in *"CapEff: 0000000000000000"*"NoNewPrivs: 1"*"Seccomp: 2"*) ;; *) is "$(facts "$p")" confined ;; esac
+	for t in /proc/"$p"/task/*; do
+		is "$(cat "$t/cgroup")" "$(cat "/proc/$own/cgroup")"
+		for n in user mnt pid net ipc uts cgroup; do is "$(readlink "$t/ns/$n")" "$(readlink "/proc/$own/ns/$n")"; done
+	done
+	is "$(awk '/^PPid:/ { print $2 }' "/proc/$p/status")" "$i"
+	is "$(readlink "/proc/$p/exe")" "$(readlink "/proc/$source/exe")"
+	for n in $c $b; do api DELETE "/v1/boxes/$n"; done
+}
+
+# ---- contexts ----
+
+a_context_continues_with_its_variables_and_cell_numbers() {
+	box
+	api POST "/v1/boxes/$b/contexts" '{"language":"python"}'
+	is "$code" 201 "$body"
+	k=$(get .id)
+	cell() { # BOX CONTEXT CODE
+		api POST "/v1/boxes/$1/contexts/$2/cells" "$(jq -nc --arg c "$3" '{code:$c}')"
+		is "$code" 200 "$body"
+	}
+	cell "$b" "$k" 'import threading; v = {"a": [1, 2]}; print(len(v))'
+	fork "$b" '{"memory":true,"count":2}'
+	for c in $copies; do
+		api GET "/v1/boxes/$c/contexts"
+		is "$(get '.items | length')" 1 "$body"
+		y=$(get '.items[0].id')
+		cell "$c" "$y" 'v["a"].append(3); print(v)'
+		is "$(get '.stdout + (.cell|tostring)')" "{'a': [1, 2, 3]}
+2" "$body"
+	done
+	cell "$b" "$k" 'print(v)'
+	is "$(get .stdout)" "{'a': [1, 2]}"
+	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+# ---- checkpoints ----
+
+a_checkpoint_with_memory_starts_several_boxes_later() {
+	box
+	start "$b"
+	send "$b" "$x" first
+	soon output_has "$b" "$x" '[0-9]* 1 first one'
+	api POST "/v1/boxes/$b/checkpoints" '{"name":"m","memory":true}'
+	is "$code" 201 "$body"
+	is "$(get '.memory.processes[0].threads')" 2 "$body"
+	k=$(get .id)
+	api PUT "/v1/boxes/$b/files?path=f" two
+	send "$b" "$x" second
+	soon output_has "$b" "$x" '[0-9]* 2 second two'
+	fork "$b" '{"memory":true,"from":"m","count":2}'
+	for c in $copies; do
+		y=$(running "$c")
+		send "$c" "$y" copy
+		soon output_has "$c" "$y" '[0-9]* 2 copy one' # files and memory of the same moment
+	done
+	api DELETE "/v1/checkpoints/$k"
+	api POST "/v1/boxes/$b/fork" "{\"memory\":true,\"from\":\"$k\"}"
+	is "$code" 404 "$body"
+	for c in $copies; do send "$c" "$(running "$c")" after; done # copies outlive the image
+	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+# ---- refusals ----
+
+# The last state of the process that captures, read again and again until the request has its answer.
+cat >"$work/watch_capture.py" <<'END'
+import os, subprocess, sys
+request, last, space = subprocess.Popen(sys.argv[1:]), None, None
+while request.poll() is None:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = open(f"/proc/{pid}/status").read()
+            if status.startswith("Name:\tatoll-capture\n"):
+                space = os.readlink(f"/proc/{pid}/ns/user")
+                last = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        except OSError:
+            pass
+if not last:
+    sys.exit("no capture was seen")
+print(*(last[k] for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")),
+      *set(last["Uid"].split() + last["Gid"].split()) & {"0"}, "same" if space == os.readlink("/proc/self/ns/user") else "own")
+END
+the_capture_has_three_capabilities_in_the_box_none_on_the_host_and_a_filter() {
+	api POST /v1/boxes '{"limits":{"mem":1073741824}}'
+	b=$(get .id)
+	# Long enough for its capture to be seen.
+	api POST "/v1/boxes/$b/execs" '{"command":["python3","-u","-c","x = [bytes(100) for i in range(1000000)]; print(\"ready\"); input()"], "background":true, "open_stdin":true}'
+	x=$(get .id)
+	soon output_has "$b" "$x" ready
+	is "$(/usr/bin/python3 "$work/watch_capture.py" curl -sS -o answer -H "X-API-Key: $key" -d '{"memory":true}' "$url/v1/boxes/$b/fork")" \
+		"0000000000000000 0000010000080002 0000010000080002 0000010000080002 0000000000000000 1 2 own" "$(cat answer)"
+	is "$(jq '[.items[].error] | length' answer) $(jq .memory.processes answer | jq length)" "1 1" "$(cat answer)"
+	for c in $(jq -r '.items[].box.id' answer) $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+what_cannot_be_captured_is_named_and_not_harmed() {
+	box
+	refused() { # TEXT COMMAND: as JSON
+		text=$1
+		api POST "/v1/boxes/$b/execs" "{\"command\":$2,\"background\":true}"
+		is "$code" 201 "$body"
+		x=$(get .id)
+		soon output_has "$b" "$x" ready
+		api POST "/v1/boxes/$b/fork" '{"memory":true}'
+		is "$code $(get .error.code)" "409 not_capturable" "$body"
+		case $body in *"$text"*) ;; *) is "$body" "*$text*" ;; esac
+		api GET "/v1/boxes/$b/execs/$x"
+		is "$(get .state)" running "$body"
+		api DELETE "/v1/boxes/$b/execs/$x"
+	}
+	refused 'child processes' '["sh","-c","sleep 1000 & echo ready; wait"]'
+	refused inotify '["python3","-uc","import ctypes,time; f = ctypes.CDLL(None).inotify_init(); print(\"ready\"); time.sleep(1000)"]'
+	refused 'disk of the box' '["sh","-c","cp /bin/sleep .; echo ready; exec ./sleep 1000"]'
+	api POST "/v1/boxes/$b/fork" '{"memory":true,"on_unsupported":"drop"}'
+	is "$code" 400 "$body"
+	fork "$b" '{"memory":true}' # nothing runs
+	is "$(get '.memory.processes | length')" 0 "$body"
+	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+
+# ---- kill -9 ----
+
+keeper() { "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2; }
+images() { for p in $(pgrep -P "$(pgrep -P "$keeper" -x atoll-images)"); do echo "$p"; pgrep -P "$p"; done; }
+no_images() { [ -z "$(images)" ]; }
+# The source answers, and nothing of a fork is left but whole boxes.
+# The program and the nap; and processes of init itself that serve requests for files.
+only_two() {
+	[ "$(for p in $(cat /proc/"$init"/task/*/children); do cat "/proc/$p/comm"; done | grep -vc '^atoll-init$')" = 2 ]
+}
+unharmed() {
+	turns=$((${turns:-0} + 1))
+	send "$b" "$x" "turn$turns"
+	soon output_has "$b" "$x" "$pid $turns turn$turns one"
+	soon only_two
+	is "$(awk '/^TracerPid:/ { print $2 }' "/proc/$source/status")" 0
+}
+
+killed_workers_captures_and_zygotes_harm_no_program_and_leave_no_process() {
+	box
+	start "$b"
+	turns=0
+	send "$b" "$x" "turn1"
+	turns=1
+	soon output_has "$b" "$x" '[0-9]* 1 turn1 one'
+	pid=$(output "$b" "$x" | sed -n 's/ 1 turn1 one//p')
+	plain_program "$b"
+	source=$(host_pid "$init" "$pid")
+	keeper=$(keeper)
+	for moment in 1 2 3 4; do
+		curl -sS -o answer -H "X-API-Key: $key" -d '{"memory":true,"count":2}' "$url/v1/boxes/$b/fork" &
+		asked=$!
+		one_exists() { [ "$(images)" ] || ! kill -0 $asked 2>/dev/null; }
+		soon one_exists
+		# The worker, or what it has started by then: a capture or a zygote.
+		images >pids
+		kill -9 $(if [ $((moment % 2)) = 0 ]; then head -n 1 pids; else tail -n 1 pids; fi) 2>/dev/null || :
+		wait $asked
+		for c in $(jq -r '.items[]?.box.id? // empty' answer); do
+			send "$c" "$(running "$c")" whole # what was created is complete
+			soon output_has "$c" "$(running "$c")" "$pid $((turns + 1)) whole one"
+			api DELETE "/v1/boxes/$c"
+		done
+		soon no_images
+		unharmed
+	done
+	api GET /v1/boxes
+	is "$(get '.items | length')" 1 "$body"
+	api POST "/v1/boxes/$b/checkpoints" '{"memory":true}'
+	is "$code" 201 "$body"
+	k=$(get .id)
+	images >pids
+	is "$(wc -l <pids)" 3 # a worker and two zygotes
+	kill -9 "$keeper"
+	ended() { for p in $(cat pids); do [ ! -d "/proc/$p" ] || return 1; done; }
+	soon ended
+	unharmed
+	api POST "/v1/boxes/$b/fork" "{\"memory\":true,\"from\":\"$k\"}"
+	is "$code $(get '.items[0].error.status')" "201 404" "$body" # the image has ended with its keeper
+	fork "$b"
+	api DELETE "/v1/boxes/$copies"
+	kill -9 "$(server_pid)"
+	source_answers() { api GET "/v1/boxes/$b" && [ "$code" = 200 ]; }
+	soon source_answers
+	unharmed
+	api DELETE "/v1/boxes/$b"
+}
+
+run_daemon_tests

@@ -1,0 +1,180 @@
+#!/bin/sh
+# restart_elsewhere.sh - boxes with on_loss restart: their snapshots are copied to other nodes, and when their node is lost they
+# start there, with id and name. A gateway, three nodes and a private PostgreSQL.
+. "$(dirname "$0")/lib.sh"
+. "$here/engines.lib"
+. "$here/cluster.lib"
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+chmod a+x "$work" "$TMPDIR"
+leave() {
+	for at in "$work"/*/stopped; do [ ! -e "$at" ] || kill -CONT $(cat "$at") 2>/dev/null; done
+	engines_stop
+	leave_cluster
+}
+trap leave EXIT
+postgres_start
+
+sql() { psql -qAt -h "$work/pg" -U atoll postgres -c "$1"; }
+as_gate() {
+	env ATOLL_RUN="$work/gate/run" ATOLL_STATE="$work/gate/state" ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_CLUSTER_DATABASE="$database" \
+		ATOLL_CLUSTER_NAME=gate "$@"
+}
+for name in gate one two three; do mkdir -p "$work/$name"; done
+as_gate "$ATOLL" cluster init >"$work/init.log" 2>&1 || { echo "Bail out! $(cat "$work/init.log")"; exit 1; }
+machine gate ATOLL_CLUSTER_ROLE=gateway ATOLL_CLUSTER_LISTEN=127.0.0.1:0 ATOLL_CLUSTER_SECRETS="$work/secrets" ATOLL_CLUSTER_DATABASE="$database"
+soon serves gate
+url=$(address_of gate)
+tunnel=$(sed -n 's/^atoll: nodes connect to \(.*\)$/\1/p' "$work/gate/log")
+key=$("$ATOLL" key new tests --state "$work/gate/state" --quiet)
+token=$(as_gate "$ATOLL" node token --uses 3 --quiet)
+for name in one two three; do
+	env ATOLL_STATE="$work/$name/state" "$ATOLL" node join "https://$tunnel" "$token" --name "$name" >"$work/$name/number" 2>"$work/$name/join.log" ||
+		{ echo "Bail out! $(cat "$work/$name/join.log")"; exit 1; }
+done
+for name in one two three; do soon starts "$name" ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$tunnel"; done
+are_up=$(for name in one two three; do printf '%s %s up, ' "$(cat "$work/$name/number")" "$name"; done)
+are_up=${are_up%, }
+
+# ask METHOD PATH [CURL-OPTION...]: the answer is in $status and the file body.
+ask() {
+	method=$1
+	at=$2
+	shift 2
+	status=$(curl -sS --max-time "${patience:-30}" -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: $key" "$@" "$url$at")
+}
+json() { ask "$1" "$2" -H 'Content-Type: application/json' -d "$3"; }
+of_body() { jq -r "$1" body; }
+created() {
+	json POST /v1/boxes "$1"
+	[ "$status" = 201 ]
+}
+runs() { # runs COMMAND: in $box, its output is in $out
+	json POST "/v1/boxes/$box/execs" "$(jq -n --arg c "$1" '{command: $c}')"
+	out=$(of_body '.stdout // ""')
+	[ "$status" = 200 ]
+}
+node_of() { /usr/bin/python3 -c 'import sys; a = "abcdefghijklmnopqrstuvwxyz234567"; b = sys.argv[1]; print((a.index(b[0]) << 10) + (a.index(b[1]) << 5) + a.index(b[2]))' "$1"; }
+name_of() { for name in one two three; do [ "$(cat "$work/$name/number")" != "$1" ] || echo "$name"; done; }
+others() { for name in one two three; do [ "$name" = "$1" ] || echo "$name"; done; }
+# all_have SNAPSHOT NODE...: a copy.
+all_have() {
+	snapshot=$1
+	shift
+	for name in "$@"; do
+		[ "$(sqlite3 "$work/$name/state/server/atoll.db" "select count(*) from copies where id = '$snapshot'")" = 1 ] || return 1
+	done
+}
+# freeze NAME, thaw NAME: all processes of its daemon, as if the machine did not answer.
+freeze() {
+	{ pid_of "$1"; pgrep -P "$(pid_of "$1")"; } >"$work/$1/stopped"
+	kill -STOP $(cat "$work/$1/stopped")
+}
+thaw() {
+	kill -CONT $(cat "$work/$1/stopped")
+	rm "$work/$1/stopped"
+}
+now_ms() { date +%s%3N; }
+
+soon nodes_are "$are_up"
+
+a_box_restarts_on_another_node_with_its_files_its_id_and_its_name() {
+	soon created '{"name": "keeper", "session": "s1", "on_loss": "restart", "env": {"KIND": "copied"}, "metadata": {"a": "b"}}'
+	box=$(of_body .id)
+	is "$(of_body .on_loss)" restart
+	first=$(name_of "$(node_of "$box")")
+	runs 'echo before >kept; echo $$ >/tmp/pid'
+	json POST /v1/snapshots "{\"box\": \"$box\"}"
+	is "$status" 201 "$(cat body)"
+	snapshot=$(of_body .id)
+	soon all_have "$snapshot" $(others "$first")
+	runs 'echo after >lost; exec sleep 9'$$' &'
+	began=$(now_ms)
+	freeze "$first"
+	patience=1 # a request that the frozen node has received is not answered
+	answers() { runs 'cat kept lost 2>&1; echo "$KIND"'; }
+	soon answers
+	patience=30
+	took=$(($(now_ms) - began))
+	echo "# answers again after $took ms"
+	has "$out" before
+	has "$out" 'No such file'
+	has "$out" copied
+	[ "$took" -lt 10000 ] || fail "it took $took ms"
+	second=$(name_of "$(sql "select node from atoll.moved where id = '$box'")")
+	[ "$second" ] && [ "$second" != "$first" ] || fail "it is on $second"
+	ask GET /v1/boxes/keeper
+	is "$status $(of_body '"\(.id) \(.name) \(.session) \(.metadata.a)"')" "200 $box keeper s1 b" "$(cat body)"
+	listed() {
+		ask GET /v1/boxes
+		[ "$(jq -r ".items[] | select(.id == \"$box\") | .node" body)" = "$second" ]
+	}
+	soon listed
+	is "$(sqlite3 "$work/$second/state/server/atoll.db" "select count(*) from events where type = 'box.restarted' and box = '$box'")" 1
+	# The name is its own, also after the restart.
+	json POST /v1/boxes '{"name": "keeper"}'
+	is "$status" 409 "$(cat body)"
+	printf '%s\n' "box=$box" "first=$first" "second=$second" >"$work/state"
+}
+
+the_node_that_returns_ends_its_copy_and_the_box_moves_again() {
+	. "$work/state"
+	was_frozen=$first
+	thaw "$first"
+	soon nodes_are "$are_up"
+	ended() { [ "$(sqlite3 "$work/$was_frozen/state/server/atoll.db" "select state || cause from boxes where id = '$box'")" = gonesuperseded ]; }
+	soon ended
+	gone() { ! pgrep -fx "sleep 9$$" >/dev/null; }
+	soon gone
+	runs 'cat kept' || fail "$(cat body)"
+	# Snapshots of it at its new node are copied, too.
+	runs 'echo second >>kept'
+	json POST /v1/snapshots "{\"box\": \"$box\"}"
+	is "$status" 201 "$(cat body)"
+	snapshot=$(of_body .id)
+	is "$(name_of "$(node_of "$snapshot")")" "$second"
+	soon all_have "$snapshot" $(others "$second")
+	freeze "$second"
+	patience=1
+	answers() { runs 'cat kept'; }
+	soon answers
+	patience=30
+	has "$out" second
+	thaw "$second"
+	soon nodes_are "$are_up"
+	runs 'cat kept' || fail "$(cat body)"
+	has "$out" second
+}
+
+copies_of_a_deleted_box_are_deleted() {
+	. "$work/state"
+	ask DELETE "/v1/boxes/$box"
+	is "$status" 204 "$(cat body)"
+	ask GET "/v1/boxes/$box"
+	is "$(of_body .state)" deleted "$(cat body)"
+	none_left() {
+		for name in one two three; do
+			[ "$(sqlite3 "$work/$name/state/server/atoll.db" "select count(*) from copies")" = 0 ] || return 1
+			[ -z "$(ls "$work/$name/state/server/copies")" ] || return 1
+		done
+	}
+	soon none_left
+	json POST /v1/boxes '{"name": "keeper"}'
+	is "$status" 201 "$(cat body)"
+}
+
+what_cannot_restart_elsewhere_is_refused() {
+	json POST /v1/boxes '{"on_loss": "restart", "packages": {"python": ["requests"]}}'
+	is "$status" 400 "$(cat body)"
+	has "$(cat body)" 'packages'
+	json POST /v1/volumes '{"name": "data"}'
+	json POST /v1/boxes '{"on_loss": "restart", "volumes": [{"name": "data", "path": "/data"}]}'
+	is "$status" 400 "$(cat body)"
+	has "$(cat body)" volumes
+	json POST /v1/boxes '{"on_loss": "sometimes"}'
+	is "$status" 400 "$(cat body)"
+	# Requests of gateways only.
+	ask GET /cluster/copies
+	is "$status" 404 "$(cat body)"
+}
+
+run_tests
