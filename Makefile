@@ -44,7 +44,7 @@ bench-race: build ## eight attempts in copies of a box, together and one after t
 	@bench/race
 
 chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpoints and rollbacks (needs root; 10 minutes)
-	@KILLS=1000 ATOLL=$(abspath build/atoll) tests/stress/checkpoint_kill.sh
+	@KILLS=1000 ATOLL=$(abspath build/atoll) tests/system/checkpoint_kill.sh
 
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DISK_FD = 3 };
+enum { DISK_FD = 3, DISK_FD_HIGH = 64, DISK_TRIES = 200, DISK_TRY_US = 10000 };
 
 struct order {
 	enum { BOX_DISK, VOLUME_MAKE, VOLUME_DROP, VOLUME_MOUNT } what;
@@ -94,7 +94,7 @@ static int disk_make_state_dir(const char *path, struct err *e)
 	return 0;
 }
 
-int disk_process_start(const char *state_dir, struct err *e)
+int disk_process_start(const char *state_dir, pid_t *out_pid, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -114,6 +114,7 @@ int disk_process_start(const char *state_dir, struct err *e)
 		disk_process(pair[1], state_dir);
 	}
 	close(pair[1]);
+	*out_pid = pid;
 	return pair[0];
 }
 
@@ -123,25 +124,42 @@ static int receive_answer(int sock, struct err *out_e)
 
 	if (sock_recv_message(sock, out_e, sizeof(*out_e), &fd, 1) != (ssize_t)sizeof(*out_e)) {
 		own_close_fd(&fd);
-		return err_set(out_e, ERR_SYS, "the disk service has exited");
+		err_set(out_e, ERR_SYS, "the disk service has exited");
+		out_e->sys = EPIPE;
+		return -1;
 	}
 	return fd;
 }
 
-/* Sends a request and waits for the reply. Builder threads take turns. */
+/* A copy of the descriptor: the number may get the socket of a new service between request and reply. */
+static int disk_try(int process, const struct order *o, int *out_sent, struct err *answer)
+{
+	auto_fd int sock = fcntl(process, F_DUPFD_CLOEXEC, DISK_FD_HIGH);
+
+	*out_sent = sock >= 0 && send(sock, o, sizeof(*o), MSG_NOSIGNAL) == (ssize_t)sizeof(*o);
+	if (*out_sent)
+		return receive_answer(sock, answer);
+	err_set(answer, ERR_SYS, "the disk service has exited");
+	answer->sys = EPIPE;
+	return -1;
+}
+
+/* Sends a request and waits for the reply. Builder threads take turns. The loop starts a service that was killed again. An
+ * unnamed disk and a mount can be ordered twice, and everything that was not sent. */
 static int do_order(int process, const struct order *o, struct err *e)
 {
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-	struct err answer = { 0 };
-	int fd = -1;
+	int fd, sent, again = o->what == BOX_DISK || o->what == VOLUME_MOUNT;
 
 	pthread_mutex_lock(&turn);
-	if (send(process, o, sizeof(*o), MSG_NOSIGNAL) == (ssize_t)sizeof(*o))
-		fd = receive_answer(process, &answer);
-	else
-		err_set(&answer, ERR_SYS, "the disk service has exited");
+	for (unsigned i = 0;; i++) {
+		*e = (struct err){ 0 };
+		fd = disk_try(process, o, &sent, e);
+		if (fd >= 0 || e->sys != EPIPE || (sent && !again) || i == DISK_TRIES)
+			break;
+		usleep(DISK_TRY_US);
+	}
 	pthread_mutex_unlock(&turn);
-	*e = answer;
 	return fd;
 }
 

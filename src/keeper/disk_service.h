@@ -6,10 +6,11 @@
 #pragma once
 #include "base/err.h"
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Called before the keeper leaves the host's mounts. state_dir: the folder for images; created if
  * missing. Returns a socket to the process, which ends when the socket is closed. */
-must_check int disk_process_start(const char *state_dir, struct err *e);
+must_check int disk_process_start(const char *state_dir, pid_t *out_pid, struct err *e);
 
 /* Volumes: images in state_dir/volumes, by names that volume_id_valid() allows. */
 must_check int disk_volume_make(int process, const char *id, uint64_t bytes, struct err *e);

@@ -6,14 +6,11 @@
 #include "jail/feature.h"
 #include "jail/mnt.h"
 #include "jail/user.h"
-#include "keeper/disk_service.h"
 #include "keeper/box_record.h"
 #include "keeper/netns_pool.h"
-#include "keeper/procimage_process.h"
 #include "keeper/layer_store.h"
 #include "keeper/root_table.h"
 #include "keeper/template.h"
-#include "keeper/tier_service.h"
 #include "tier/gvisor.h"
 
 #include <errno.h>
@@ -187,7 +184,7 @@ static int host_start_tiers(struct host_state *h, const char *state_dir, struct 
 	t->init_exe = h->init_exe;
 	t->rootless = h->rootless;
 	t->features = h->layers;
-	h->tier_service = tier_service_start(t, e);
+	h->tier_service = host_service_start(h, HOST_TIERS, e);
 	return h->tier_service < 0 ? -1 : 0;
 }
 
@@ -270,6 +267,32 @@ static int host_own_namespace(struct host_state *h, struct err *e)
 	return host_without_namespaces(h, jail_features[FEATURE_USERNS].name, e);
 }
 
+static int host_start_layers(struct host_state *h, struct err *e)
+{
+	h->roots_dir = root_table_open(h->state_dir, e);
+	if (h->roots_dir < 0)
+		return -1;
+	h->checkpoints_dir = checkpoint_store_open(h->state_dir, e);
+	if (h->checkpoints_dir < 0)
+		return -1;
+	h->layers_dir = layer_store_open(h->state_dir, e);
+	if (h->layers_dir < 0)
+		return -1;
+	h->layer_store = host_service_start(h, HOST_LAYERS, e);
+	return h->layer_store < 0 ? -1 : 0;
+}
+
+/* The mounts of the host stay reachable for services that must be started again. */
+static int host_leave_mounts(struct host_state *h, const char *run_dir, struct err *e)
+{
+	if (!h->rootless) {
+		h->host_mounts = openat(h->proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+		if (h->host_mounts < 0)
+			return err_sys(e, "mount namespace of the host");
+	}
+	return build_keeper_root(h, run_dir, e);
+}
+
 int host_init(struct host_state *h, const char *run_dir, const char *state_dir, int process,
 	      struct err *e)
 {
@@ -281,6 +304,7 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 				  .init_exe = -1,
 				  .disks = -1,
 				  .lock = -1,
+				  .host_mounts = -1,
 				  .layer_store = -1,
 				  .procimages = -1,
 				  .layers_dir = -1,
@@ -307,21 +331,12 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	if (h->self < 0)
 		return err_sys(e, "open a pidfd of this process");
 	h->boot = box_record_boot(h->proc);
-	h->disks = disk_process_start(state_dir, e);
-	if (h->disks < 0)
+	h->state_dir = strdup(state_dir);
+	if (!h->state_dir)
+		abort();
+	h->disks = host_service_start(h, HOST_DISKS, e);
+	if (h->disks < 0 || (!h->rootless && host_start_layers(h, e) < 0))
 		return -1;
-	if (!h->rootless) {
-		h->roots_dir = root_table_open(state_dir, e);
-		if (h->roots_dir < 0)
-			return -1;
-		h->checkpoints_dir = checkpoint_store_open(state_dir, e);
-		if (h->checkpoints_dir < 0)
-			return -1;
-		h->layer_store = layer_store_start(state_dir, h->roots_dir, h->checkpoints_dir,
-						   &h->layers_dir, e);
-		if (h->layer_store < 0)
-			return -1;
-	}
 	probe_host(&h->probe, !h->rootless);
 	cgroup_name(run_dir, name, sizeof(name));
 	if (cgroups_init(&h->cgroups, name, e) < 0 || check_layers(h, e) < 0)
@@ -331,11 +346,11 @@ int host_init(struct host_state *h, const char *run_dir, const char *state_dir, 
 	    host_start_tiers(h, state_dir, e) < 0)
 		return -1;
 	if (!h->rootless && !h->tier_host.no_namespaces[0]) {
-		h->procimages = procimage_service_start(h, e);
+		h->procimages = host_service_start(h, HOST_IMAGES, e);
 		if (h->procimages < 0)
 			return -1;
 	}
-	if (!h->tier_host.no_namespaces[0] && build_keeper_root(h, run_dir, e) < 0)
+	if (!h->tier_host.no_namespaces[0] && host_leave_mounts(h, run_dir, e) < 0)
 		return -1;
 	if (!h->rootless && !h->tier_host.no_namespaces[0])
 		h->netns_pool = netns_pool_new(h->proc, h->open_most);

@@ -1,14 +1,16 @@
 /* host_state.h - what the keeper opened and prepared at its start, before it left the host's
  * mounts.
  * Owns: every descriptor and table here, for the life of the keeper. Read-only afterwards, so the
- * builder threads use it without locks. */
+ * builder threads use it without locks; the pids of services belong to the loop's thread. */
 #pragma once
 #include "base/err.h"
 #include "jail/cgroup.h"
 #include "jail/probe.h"
 #include "jail/seccomp.h"
+#include "keeper/host_service.h"
 #include "tier/tier.h"
 #include <stdint.h>
+#include <sys/types.h>
 
 struct netns_pool;
 
@@ -20,6 +22,9 @@ struct host_state {
 	uint64_t layers; /* features that every box gets */
 	uint64_t boot;
 	int rootless;    /* root of its own user namespace only; boxes share the one id */
+	char *state_dir;
+	int host_mounts; /* the mount namespace of the host; -1: this keeper never left it */
+	pid_t service_pids[HOST_SERVICES];
 	int run;         /* the run folder; also the working directory, for socket names */
 	int records;     /* record file of boxes: record_file.h */
 	int proc;        /* the host's /proc */

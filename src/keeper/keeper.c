@@ -220,6 +220,7 @@ static void on_timer(struct keeper *k)
 	if (read(k->timer, &n, sizeof(n)) < 0)
 		return;
 	k->wake_ns = 0;
+	services_look(k);
 	teardown_retry(k);
 	cgroup_cache_inspect(k);
 	teardown_meter(k);
@@ -291,6 +292,9 @@ static void keeper_dispatch(struct keeper *k, struct source *s)
 		break;
 	case SRC_TIERS:
 		tiers_learned(k);
+		break;
+	case SRC_SERVICE:
+		service_ended(k, s);
 		break;
 	case SRC_GUEST:
 		guest_wait_ready(k, s);
@@ -451,7 +455,8 @@ static int keeper_start(struct keeper *k, const struct keeper_options *o, struct
 	made.fd = builder_fd(k->builder);
 	if (k->host.roots_dir >= 0 && root_table_load(&k->roots, k->host.roots_dir, e) < 0)
 		return -1;
-	if (watch_new(k, &made, e) < 0 || tiers_init(k, e) < 0 || sweep_start(k, e) < 0)
+	if (watch_new(k, &made, e) < 0 || services_init(k, e) < 0 || tiers_init(k, e) < 0 ||
+	    sweep_start(k, e) < 0)
 		return -1;
 	listener.fd = sock_listen("keeper.sock", 128, e);
 	if (listener.fd < 0)

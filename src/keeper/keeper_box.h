@@ -29,7 +29,8 @@ struct source { /* what epoll returns */
 		SRC_LAYER,
 		SRC_TIERS,
 		SRC_GUEST,
-		SRC_IMAGE
+		SRC_IMAGE,
+		SRC_SERVICE
 	} kind;
 	int fd; /* JAIL_FD_HIGH or above, unless it belongs to the keeper itself */
 };

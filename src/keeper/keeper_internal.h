@@ -5,6 +5,7 @@
  *   capture_job.c   directs outbound connections of a box to egress
  *   deadline.c      ends a lifetime when no server does it
  *   volume.c        named disks that exist longer than boxes
+ *   service.c       services of the keeper that have ended are started again
  *   layer.c         read-only layers, named by their content
  *   root_request.c  roots: lists of layers
  *   checkpoint.c    checkpoints: the files of a running box, captured; boxes that start from them
@@ -138,6 +139,13 @@ void keeper_unwatch(struct keeper *k, struct source *s); /* also closes it */
 void keeper_maintain_netns(struct keeper *k);
 /* Sets the timer to this time, unless it is earlier. */
 void keeper_wake_in(struct keeper *k, unsigned ms);
+
+/* service.c */
+must_check int services_init(struct keeper *k, struct err *e);
+void service_ended(struct keeper *k, struct source *src);
+void services_look(struct keeper *k);
+/* Now, and at once: its socket was found to be closed. */
+void service_renew(struct keeper *k, enum host_service which);
 
 /* request.c */
 /* F has been checked. *fd: the descriptor that came with it, or -1; a request that takes it sets

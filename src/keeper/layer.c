@@ -140,6 +140,10 @@ int layer_order_with(struct keeper *k, struct client *c, const struct frame *f,
 	if (layer_may_order(k, e) < 0)
 		return -1;
 	sock = layer_store_ask_with(k->host.layer_store, o, fds, nfds, e);
+	if (sock < 0 && e->sys == EPIPE) {
+		service_renew(k, HOST_LAYERS);
+		sock = layer_store_ask_with(k->host.layer_store, o, fds, nfds, e);
+	}
 	if (sock < 0)
 		return -1;
 	if (keeper_box_lift(&sock, e) < 0) {

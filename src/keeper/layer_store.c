@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { STORE_TRIES = 200, STORE_TRY_US = 10000 };
 enum { LAYER_STORE_FD = 3, LAYERS_FD, ROOTS_FD, CHECKPOINTS_FD };
 
 static pid_t store_pid; /* of the layer store, in its own processes */
@@ -535,7 +536,7 @@ static _Noreturn void layer_store_process(int sock, int layers, int roots, int c
 
 /* ---- in the keeper ---- */
 
-static int open_layers(const char *state_dir, struct err *e)
+int layer_store_open(const char *state_dir, struct err *e)
 {
 	auto_fd int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd;
@@ -546,28 +547,24 @@ static int open_layers(const char *state_dir, struct err *e)
 	return fd < 0 ? err_sys(e, "layers in %s", state_dir) : fd;
 }
 
-int layer_store_start(const char *state_dir, int roots, int checkpoints, int *out_dir,
-		      struct err *e)
+int layer_store_start(int layers, int roots, int checkpoints, pid_t *out_pid, struct err *e)
 {
-	auto_fd int dir = open_layers(state_dir, e);
 	int pair[2];
 	pid_t pid;
 
-	if (dir < 0)
-		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socket to the layer store");
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		layer_store_process(pair[1], dir, roots, checkpoints);
+		layer_store_process(pair[1], layers, roots, checkpoints);
 	}
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);
 		return err_sys(e, "start the layer store");
 	}
-	*out_dir = steal_fd(&dir);
+	*out_pid = pid;
 	return pair[0];
 }
 
@@ -584,7 +581,9 @@ int layer_store_ask_with(int process, const struct layer_store_request *o, const
 	if (sock_send_message(process, o, sizeof(*o), fds, 1 + n) < 0) {
 		close(pair[0]);
 		close(pair[1]);
-		return err_set(e, ERR_SYS, "the layer store has exited");
+		err_set(e, ERR_SYS, "the layer store has exited");
+		e->sys = EPIPE;
+		return -1;
 	}
 	close(pair[1]);
 	return pair[0];
@@ -604,7 +603,9 @@ int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, s
 		own_close_fd(&fds[i]);
 	if (n != (ssize_t)sizeof(*out)) {
 		own_close_fd(&fds[0]);
-		return err_set(e, ERR_SYS, "the layer store gave no answer");
+		err_set(e, ERR_SYS, "the layer store gave no answer");
+		e->sys = EPIPE;
+		return -1;
 	}
 	if (out->err.kind) {
 		own_close_fd(&fds[0]);
@@ -618,12 +619,24 @@ int layer_store_reply(int sock, struct layer_store_reply *out, int *out_mount, s
 	return 0;
 }
 
-static int store_ask_file(int process, const struct layer_store_request *o, int *out, struct err *e)
+static int store_try_file(int process, const struct layer_store_request *o, int *out, struct err *e)
 {
 	struct layer_store_reply a;
 	auto_fd int sock = layer_store_ask(process, o, -1, e);
 
-	if (sock < 0 || layer_store_reply(sock, &a, out, e) < 0)
+	return sock < 0 ? -1 : layer_store_reply(sock, &a, out, e);
+}
+
+/* On a builder thread. The loop starts a layer store that was killed again, and these requests can be repeated. */
+static int store_ask_file(int process, const struct layer_store_request *o, int *out, struct err *e)
+{
+	int done = store_try_file(process, o, out, e);
+
+	for (unsigned i = 0; i < STORE_TRIES && done < 0 && e->sys == EPIPE; i++) {
+		usleep(STORE_TRY_US);
+		done = store_try_file(process, o, out, e);
+	}
+	if (done < 0)
 		return -1;
 	return *out < 0 ? err_set(e, ERR_SYS, "layer %.12s: no descriptor came",
 				  o->id[0] ? o->id : o->checkpoint.id)

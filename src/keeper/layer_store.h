@@ -18,6 +18,7 @@
 #include "keeper/root_table.h"
 #include "wire/wire.h"
 #include <stdint.h>
+#include <sys/types.h>
 
 struct layer_store_request {
 	enum {
@@ -56,10 +57,12 @@ struct layer_store_reply {
 };
 
 /* Called before the keeper leaves the host's mounts. Returns a socket to the process, which ends
- * when the socket is closed; out_dir: the folder of the layers. roots: the folder of the roots;
+ * when the socket is closed. layers: of layer_store_open(). roots: the folder of the roots;
  * checkpoints: that of checkpoint_store_open(). */
-must_check int layer_store_start(const char *state_dir, int roots, int checkpoints, int *out_dir,
+must_check int layer_store_start(int layers, int roots, int checkpoints, pid_t *out_pid,
 				 struct err *e);
+/* The folder of the layers; made if it is missing. */
+must_check int layer_store_open(const char *state_dir, struct err *e);
 
 /* conn: for MAKE and UPPER to init of the box; for UNPACK and EXPORT the archive; else -1. Returns
  * the socket for the answer. */

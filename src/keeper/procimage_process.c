@@ -516,7 +516,7 @@ static _Noreturn void service_process(int sock)
 	_exit(0);
 }
 
-int procimage_service_start(const struct host_state *h, struct err *e)
+int procimage_service_start(const struct host_state *h, pid_t *out_pid, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -534,5 +534,6 @@ int procimage_service_start(const struct host_state *h, struct err *e)
 		close(pair[0]);
 		return err_sys(e, "start the service of process images");
 	}
+	*out_pid = pid;
 	return pair[0];
 }

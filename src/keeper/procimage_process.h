@@ -14,6 +14,7 @@
 #include "keeper/procimage_capture.h"
 #include "wire/wire.h"
 #include <stdint.h>
+#include <sys/types.h>
 
 struct host_state;
 
@@ -34,7 +35,7 @@ struct procimage_answer { /* from the worker; after an error of TAKE it has ende
 };
 
 /* Before the keeper leaves the host's mounts, when its filter is compiled. Returns a socket to the service. */
-must_check int procimage_service_start(const struct host_state *h, struct err *e);
+must_check int procimage_service_start(const struct host_state *h, pid_t *out_pid, struct err *e);
 /* fds: as above, n of them. */
 must_check int procimage_order(int sock, const struct procimage_order *o, const int *fds,
 			       unsigned n, struct err *e);

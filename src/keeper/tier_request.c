@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/keeper_internal.h"
+#include "keeper/host_service.h"
 #include "keeper/tier_service.h"
 #include "wire/sock.h"
 
@@ -96,6 +97,21 @@ static int tiers_are_new(const struct keeper *k)
 	return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000) - k->tiers.begun_s < 2;
 }
 
+/* At most once a second. */
+static void tiers_start_again(struct keeper *k)
+{
+	static uint64_t started_ns;
+	struct err e;
+
+	if (started_ns && now_ns() - started_ns < 1000000000ull)
+		return;
+	started_ns = now_ns();
+	k->host.tier_service = host_service_restart(&k->host, HOST_TIERS, &e);
+	k->tiers.src.fd = k->host.tier_service;
+	if (k->tiers.src.fd < 0 || keeper_watch(k, &k->tiers.src, &e) < 0)
+		fprintf(stderr, "atoll: keeper: tier service: %s\n", e.msg);
+}
+
 static void tiers_collect(struct keeper *k)
 {
 	struct err e;
@@ -104,6 +120,8 @@ static void tiers_collect(struct keeper *k)
 		return;
 	k->tiers.begun++;
 	k->tiers.begun_s = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000000);
+	if (k->tiers.src.fd < 0)
+		tiers_start_again(k);
 	if (k->tiers.src.fd < 0 || tier_service_ask(k->tiers.src.fd, &e) < 0)
 		k->tiers.done =
 			k->tiers.begun; /* the service has exited: the facts stay as they are */
@@ -210,7 +228,8 @@ void tiers_learned(struct keeper *k)
 	if (tier_service_read(k->tiers.src.fd, &facts, &last, &e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
 		keeper_unwatch(k, &k->tiers.src);
-		k->tiers.done = k->tiers.begun;
+		k->tiers.done = k->tiers.begun; /* the facts stay as they are */
+		tiers_start_again(k);
 	} else if (facts.tier < WIRE_TIER_COUNT) {
 		tier_engine_learn(k, &facts);
 		k->tiers.facts[facts.tier] = facts;

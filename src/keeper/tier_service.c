@@ -180,7 +180,7 @@ static _Noreturn void service_process(int sock, const struct tier_host *h)
 
 /* ---- in the keeper ---- */
 
-int tier_service_start(const struct tier_host *h, struct err *e)
+int tier_service_start(const struct tier_host *h, pid_t *out_pid, struct err *e)
 {
 	int pair[2];
 	pid_t pid;
@@ -196,6 +196,7 @@ int tier_service_start(const struct tier_host *h, struct err *e)
 	if (pid == 0)
 		service_process(pair[1], h);
 	close(pair[1]);
+	*out_pid = pid;
 	return pair[0];
 }
 

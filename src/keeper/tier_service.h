@@ -5,10 +5,11 @@
 #pragma once
 #include "base/err.h"
 #include "tier/tier.h"
+#include <sys/types.h>
 
 /* Called before the keeper leaves the host's mounts. Returns a socket to the process, which ends when
  * the socket is closed. Nothing is examined before the first tier_service_ask(). */
-must_check int tier_service_start(const struct tier_host *h, struct err *e);
+must_check int tier_service_start(const struct tier_host *h, pid_t *out_pid, struct err *e);
 must_check int tier_service_ask(int service, struct err *e); /* examine all tiers */
 /* One answer: a tier; *last: all have been examined. Returns -1 if the service has exited. */
 must_check int tier_service_read(int service, struct wire_tier_facts *out, int *last,

@@ -148,10 +148,24 @@ def file_of(checkpoint, name):
     return data if status == 200 else None
 
 
+def kill_services(box):
+    """Each service of the keeper is started again by the same keeper, and what needs it works at once."""
+    keeper, services = [pid for pid, d in processes().items() if d == 0], [pid for pid, d in processes().items() if d == 1]
+    for pid in services:
+        os.kill(pid, signal.SIGKILL)
+        id = until("a checkpoint without service %d" % pid, lambda: ask("POST", "/v1/boxes/%s/checkpoints" % box, {})[1].get("id"), 5)
+        until("a file of it", lambda: file_of(id, "file.7") == b"7\n", 5)
+    now = processes()
+    until("the services", lambda: list(processes().values()).count(1) == len(services), 5)
+    if [pid for pid, d in now.items() if d == 0] != keeper or set(services) & set(now):
+        fail("keeper %s with services %s became %s" % (keeper, services, now))
+
+
 def main():
     box = until("a box", lambda: ask("POST", "/v1/boxes", {})[1].get("id"))
     acknowledged, services = [], list(processes().values()).count(1)
     run(box, "for i in $(seq 200); do echo $i >file.$i; done")
+    kill_services(box)
     until("a program", lambda: count_starts(box))
     for i in range(1, KILLS + 1):
         until("new values", lambda: run(box, "echo %d >f; echo %d >g" % (i, i))[1].get("exit_code") == 0)

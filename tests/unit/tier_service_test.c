@@ -105,8 +105,9 @@ TEST(the_service_answers_for_every_tier_and_ends_with_its_socket)
 	struct wire_tier_facts f;
 	int last = 0, service;
 	struct err e;
+	pid_t pid;
 
-	service = tier_service_start(&host, &e);
+	service = tier_service_start(&host, &pid, &e);
 	CHECK(service >= 0);
 	for (int round = 0; round < 2; round++) {
 		unsigned n = 0;
@@ -119,5 +120,5 @@ TEST(the_service_answers_for_every_tier_and_ends_with_its_socket)
 		CHECK_INT(n, WIRE_TIER_COUNT);
 	}
 	close(service);
-	CHECK(waitpid(-1, NULL, 0) > 0);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
 }
