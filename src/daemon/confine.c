@@ -4,6 +4,7 @@
  * touch another process. */
 #include "daemon/confine.h"
 #include "base/cleanup.h"
+#include "daemon/sanitizer_report.h"
 #include "jail/landlock.h"
 #include "schedule/zone.h"
 
@@ -165,6 +166,7 @@ static int confine_drop(uid_t uid, gid_t gid, struct err *e)
 {
 	uid_t r, ef, s;
 
+	sanitizer_report_open();
 	if (uid == (uid_t)-1)
 		return 0;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
@@ -234,6 +236,7 @@ int confine_enter_engines(uid_t uid, gid_t gid, struct err *e)
 
 void confine_clear_environment(void)
 {
+	sanitizer_report_store_path();
 	for (char **v = environ; v && *v; v++)
 		explicit_bzero(*v, strlen(*v));
 	clearenv();
