@@ -363,6 +363,20 @@ static int check_pipe(const struct job *j)
 	return speaks == (j->pipe >= 0) ? 0 : -EINVAL;
 }
 
+/* Has the path a part that no file system takes? gVisor answers ENOENT for it once the folder was
+ * listed: it looks into the names that it has read. */
+static int is_name_long(const char *path)
+{
+	uint32_t n = 0;
+
+	for (; *path; path++) {
+		n = *path == '/' ? 0 : n + 1;
+		if (n > NAME_MAX)
+			return 1;
+	}
+	return 0;
+}
+
 static void files_serve(const struct frame *f, uint32_t len, int pipe)
 {
 	const struct request_row *v =
@@ -384,6 +398,8 @@ static void files_serve(const struct frame *f, uint32_t len, int pipe)
 		err = check_pipe(&j);
 	if (!err)
 		err = v->run(&j);
+	if (err == -ENOENT && v->most && is_name_long(j.path))
+		err = -ENAMETOOLONG;
 	if (err < 0)
 		say_error(ref, v->name, v->most ? j.path : "", -err);
 	else if (err != ANSWERED)

@@ -113,6 +113,8 @@ def create(d, rnd, snapshots):
         body["snapshot"] = rnd.choice(snapshots)
     status, doc = ask(d, "POST", "/v1/boxes", body)
     count("created" if status == 201 else "not created")
+    if status == 201:
+        count("created in " + d.env["ATOLL_TIER"])
     if status not in (0, 201, 404, 409, 500, 503):
         say("not created: %s" % str(doc)[:200])
     if status == 201 and "snapshot" in body:
@@ -306,6 +308,10 @@ def settled(d):
     return mem, remaining(d)
 
 
+def made_in(tier):
+    return chaos.counts.get("created in " + tier, 0)
+
+
 def main():
     if os.geteuid() != 0:
         print("1..0 # SKIP not root")
@@ -320,12 +326,16 @@ def main():
         round_of(d, tier, rnd, WARM_UP_S)
     mem_before, before = settled(d)
     say("start: %d KiB of memory" % mem_before)
+    made = {tier: made_in(tier) for tier in TIERS}
     until, n = time.monotonic() + SECONDS, 0
     while time.monotonic() < until:
         tier = TIERS[n % len(TIERS)]
         n += 1
         say("round %d: %s, %d s to go" % (n, tier, until - time.monotonic()))
         round_of(d, tier, rnd, min(ROUND_S, max(5, until - time.monotonic())))
+    for tier in TIERS[:n]:
+        if made_in(tier) == made[tier]:
+            problem("tier %s: no box was created" % tier)
     mem_after, after = settled(d)
     say("end: %d KiB of memory" % mem_after)
     say(", ".join("%s %d" % x for x in sorted(chaos.counts.items())))

@@ -29,5 +29,9 @@ else
 fi
 export SECONDS="${SECONDS:-1800}" SOAK_TIERS="${SOAK_TIERS:-$tiers}" ATOLL="$build/atoll" ATOLL_TEST_TIERS="$work/state/tiers"
 export ATOLL_ISOLATION_PROVE=false
+# A package that is installed meanwhile would leave the tier microvm unprepared.
+packages=/var/lib/dpkg/status
+[ ! -f $packages ] || cp $packages "$work/packages"
 unshare -m -p -f --kill-child sh -c 'mount --make-rprivate / && mount -t tmpfs -o mode=755 none /run &&
-	mount -t tmpfs none /dev/shm && mount -t proc proc /proc && exec "$@"' sh /usr/bin/python3 tests/stress/tiers_soak.py
+	mount -t tmpfs none /dev/shm && mount -t proc proc /proc && { [ ! -f "$1" ] || mount --bind "$1" "$2"; } && shift 2 && exec "$@"' \
+	sh "$work/packages" $packages /usr/bin/python3 tests/stress/tiers_soak.py

@@ -370,6 +370,7 @@ files_of_a_stopped_box_can_be_read_and_written_without_starting_it() {
 
 invalid_paths_are_rejected() {
 	new_box
+	is "$(names .)" "" # from here on gVisor looks names up in this listing
 	for row in '|400' '?path=|400' "?path=$(printf 'a%.0s' $(seq 5000))|400" '?path=a%00b|400' '?path=a%zzb|400' \
 		'?path=a%4|400' '?path=a&path=b|400' '?pth=a|400' '?path=..|409' '?path=/|409' \
 		"?path=$(printf 'a%.0s' $(seq 300))|400" '?path=nothing|404' '?path=no/thing|404'; do
