@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 enum {
@@ -21,6 +22,7 @@ enum {
 	IMAGE_PACK_S = 1800,
 	EROFS_AT = 1024, /* the superblock */
 	EROFS_MAGIC = 0xe0f5e1e2,
+	FULL_BELOW = 4 << 20, /* bytes of a file system that count as full */
 };
 
 /* ---- the first root ---- */
@@ -226,4 +228,12 @@ int image_usr_key(char out_hex[65], struct err *e)
 	sha256_end(&s, sum);
 	hex_encode(out_hex, sum, sizeof(sum));
 	return 0;
+}
+
+void image_explain_full(int dir, const char *path, struct err *e)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(dir, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize < FULL_BELOW)
+		err_in(e, "no space is left in %s", path);
 }

@@ -21,3 +21,5 @@ must_check int image_check(const void *head, size_t n, uint64_t file_bytes, stru
 
 /* Identifies the contents of /usr: SHA-256 of the package database, in hexadecimal. */
 must_check int image_usr_key(char out_hex[65], struct err *e);
+/* Tools and guests end without a reason if the file system of `dir`, which is at `path`, is full: adds it. */
+void image_explain_full(int dir, const char *path, struct err *e);

@@ -490,8 +490,10 @@ int qemu_prepare(const struct tier_host *h, const struct wire_tier_facts *f, str
 		done = prepare_guests(&p, e);
 	if (done == 0)
 		done = prepare_finish(&p, e);
-	close(p.dir);
-	if (done < 0)
+	if (done < 0) {
+		image_explain_full(p.dir, p.path, e);
 		prepare_remove(p.path);
+	}
+	close(p.dir);
 	return done;
 }

@@ -23,6 +23,18 @@ unpack_kernel "$work/state"
 
 small_usr "$work/usr"
 
+# Without space for the image of /usr, then for the first guest: the reason is named, and nothing remains.
+mkdir -p "$work/full"
+for size in 16m 64m; do
+	unshare -m --propagation private sh -eu -c '
+		mount -t tmpfs -o "size=$1" none "$2/full"
+		mkdir -p "$2/full/tiers/kernel"
+		mount --bind "$2/state/tiers/kernel" "$2/full/tiers/kernel"
+		! ATOLL_TEST_USR=$2/usr "$3/atolld" tier prepare microvm --state "$2/full" 2>"$2/err"
+		grep "no space is left in $2/full/tiers/microvm.new" "$2/err"
+		[ "$(ls "$2/full/tiers")" = kernel ]' sh "$size" "$work" "$build" >"$work/out" || die "a full disk ($size): $(cat "$work/err")"
+done
+
 # The clock of the templates is one hour behind: clones are as those of an old template.
 ATOLL_TEST_RTC=$(date -u -d '1 hour ago' +%Y-%m-%dT%H:%M:%S) ATOLL_TEST_USR=$work/usr "$build/atolld" tier prepare microvm --state "$work/state"
 cd "$top"
