@@ -18,12 +18,23 @@ const { pathToFileURL } = require('node:url');
 const PATIENCE = Number(process.env.E2B_COMPAT_PATIENCE || 1);
 const LIMIT_MS = 60000 * PATIENCE; // of a test; the machine may be busy
 
+// Sandboxes whose end is not what a test waits for live longer, too.
+function lengthen(of) {
+	for (const name of ['create', 'betaCreate', 'connect']) {
+		const called = of[name];
+		const longer = (a) => (a && a.timeoutMs >= 20000 && a.timeoutMs < 60000 ? { ...a, timeoutMs: a.timeoutMs * PATIENCE } : a);
+
+		if (called && !called.longer) of[name] = Object.assign(function (...args) { return called.apply(this, args.map(longer)); }, { longer });
+	}
+}
+
 // load FOLDER: the packages installed there.
 function load(folder) {
 	const from = createRequire(path.join(path.resolve(folder), 'package.json'));
 	const sdk = from('e2b');
 	const ci = from('@e2b/code-interpreter');
 
+	if (PATIENCE > 1) [sdk.Sandbox, sdk.Sandbox.prototype, ci.Sandbox, ci.Sandbox.prototype].forEach(lengthen);
 	from.import = (name) => import(pathToFileURL(from.resolve(name)));
 	return { folder: path.resolve(folder), from, sdk, ci, Sandbox: ci.Sandbox };
 }
