@@ -11,6 +11,7 @@
 #include "daemon/node_rows.h"
 #include "daemon/node_leases.h"
 #include "gateway/accounts.h"
+#include "gateway/bring.h"
 #include "gateway/copies.h"
 #include "gateway/deletions.h"
 #include "gateway/directory.h"
@@ -54,6 +55,7 @@ struct server_cluster {
 	struct gateway_names *names;
 	struct gateway_moved *moved;
 	struct gateway_copies *copies;
+	struct gateway_bring *bring;
 	struct deletions *deletions;
 	struct gateway_shares *shares;
 	struct cluster_client *engines;
@@ -240,6 +242,7 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 		cluster_init_directory(x);
 	if (gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e) < 0)
 		return -1;
+	x->gateway->bring = x->bring = gateway_bring_new(x->api->loop, x->tunnels);
 	x->gateway->engines = x->server_tls ? x->engines : NULL;
 	x->gateway->directory = x->directory;
 	x->gateway->nodes_min = (unsigned)config_number(x->start->config, CONFIG_CLUSTER_NODES_MIN);
@@ -594,6 +597,7 @@ void server_cluster_free(struct server_cluster *x)
 	gateway_leases_free(x->leases);
 	gateway_names_free(x->names);
 	gateway_copies_free(x->copies);
+	gateway_bring_free(x->bring);
 	deletions_free(x->deletions);
 	gateway_moved_free(x->moved);
 	cluster_client_free(x->engines);

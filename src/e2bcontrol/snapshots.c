@@ -6,6 +6,7 @@
 #include "e2bcontrol/snapshots.h"
 #include "api/quota.h"
 #include "v1box/checkpoints.h"
+#include "v1box/snapshot_source.h"
 #include "base/cleanup.h"
 #include "e2bcontrol/pause.h"
 #include "e2bcontrol/sandboxes.h"
@@ -144,7 +145,7 @@ int e2b_snapshot_want(struct call *c, const char *template_id, struct store_snap
 {
 	struct err e;
 
-	return snapshots_find(c->api, c->who.team, template_id, out, &e) == 0;
+	return snapshot_source_find(c->api, c->who.team, template_id, out, &e) == 0;
 }
 
 /* ---- forks ---- */

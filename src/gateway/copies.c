@@ -4,6 +4,7 @@
  * coordinator, so gateways need no agreement. */
 #include "gateway/copies.h"
 #include "base/log.h"
+#include "gateway/copies_lists.h"
 #include "gateway/copy_job.h"
 #include "gateway/node_request.h"
 #include "gateway/restart.h"
@@ -20,18 +21,7 @@ enum {
 	COPIES_DELETES = 16,
 	COPIES_REST_MS = 5000,    /* after a job that failed */
 	COPIES_SURPLUS_MS = 5000, /* a copy that its node has not wanted for so long is deleted */
-	COPIES_LIST_MS = 5000,
-};
-
-struct copies_node {
-	struct copies_node *next;
-	struct gateway_copies *all;
-	unsigned number;
-	uint32_t seen, asked; /* control_figures.copies, of the list and of the request */
-	int is_asking;
-	uint64_t rest_ms; /* after a failure: not before */
-	json_t *list;     /* NULL: not known */
-	struct node_request request;
+	COPIES_DELETE_MS = 5000,
 };
 
 struct copies_job {
@@ -49,7 +39,7 @@ struct copies_delete {
 struct gateway_copies {
 	struct gateway_copies_conf conf;
 	struct timer tick;
-	struct copies_node *nodes;
+	struct copies_lists *lists;
 	struct copies_job *jobs;
 	unsigned njobs;
 	struct copies_delete *deletes;
@@ -60,109 +50,6 @@ struct gateway_copies {
 	uint64_t plan_ms, rest_ms;
 	struct gateway_copies_figures figures;
 };
-
-static const char *copies_text(const json_t *row, const char *key)
-{
-	const char *text = json_string_value(json_object_get(row, key));
-
-	return text ? text : "";
-}
-
-/* ---- what the nodes have ---- */
-
-static void copies_listed(struct node_request *x, int status, const char *body, size_t n,
-			  const char *why)
-{
-	struct copies_node *c = loop_owner(x, struct copies_node, request);
-	json_t *doc = status == 200 ? json_loadb(body, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
-
-	c->is_asking = 0;
-	if (!json_is_array(json_object_get(doc, "held")) ||
-	    !json_is_array(json_object_get(doc, "wanted"))) {
-		log_warn("the copies of a node are not known", LOG_U("node", c->number),
-			 LOG_I("status", status), LOG_S("why", why ? why : ""));
-		json_decref(doc);
-		c->rest_ms = loop_now_ms() + COPIES_PLAN_MS;
-		return;
-	}
-	json_decref(c->list);
-	c->list = doc;
-	c->seen = c->asked;
-	c->all->plan_ms = 0;
-}
-
-static struct copies_node *copies_node(struct gateway_copies *g, unsigned number)
-{
-	struct copies_node *c = g->nodes;
-
-	while (c && c->number != number)
-		c = c->next;
-	return c;
-}
-
-static void copies_ask(struct gateway_copies *g, const struct tunnel_node *n)
-{
-	struct copies_node *c = copies_node(g, n->number);
-	char identity[128];
-
-	if (!c) {
-		if (!n->figures.copies)
-			return;
-		c = calloc(1, sizeof(*c));
-		if (!c)
-			abort();
-		*c = (struct copies_node){ .next = g->nodes, .all = g, .number = n->number };
-		g->nodes = c;
-	}
-	if (c->is_asking || c->seen == n->figures.copies || loop_now_ms() < c->rest_ms)
-		return;
-	c->asked = n->figures.copies;
-	c->is_asking = 1;
-	c->request = (struct node_request){ .done = copies_listed };
-	restart_identity("default", identity);
-	node_request_send(&c->request, g->conf.tunnels, g->conf.loop, n->number,
-			  &(struct node_request_what){ .target = "/cluster/copies",
-						       .identity = identity },
-			  COPIES_LIST_MS);
-}
-
-static int copies_is_up(const struct gateway_copies *g, unsigned number)
-{
-	const struct tunnel_node *n = tunnels_find(g->conf.tunnels, number);
-
-	return n && n->state == TUNNEL_UP;
-}
-
-/* The list of a node that is connected; NULL: none. */
-static const json_t *copies_list_of(const struct gateway_copies *g, unsigned number,
-				    const char *which)
-{
-	const struct copies_node *c = g->nodes;
-
-	while (c && c->number != number)
-		c = c->next;
-	return c && copies_is_up(g, number) ? json_object_get(c->list, which) : NULL;
-}
-
-static const json_t *copies_find(const json_t *list, const char *key, const char *text)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(list, i, row) if (strcmp(copies_text(row, key), text) == 0) return row;
-	return NULL;
-}
-
-/* Nodes that are connected and keep this snapshot. */
-static unsigned copies_count(const struct gateway_copies *g, const char *snapshot, unsigned but)
-{
-	unsigned n = 0;
-
-	for (const struct copies_node *c = g->nodes; c; c = c->next)
-		n += c->number != but &&
-		     copies_find(copies_list_of(g, c->number, "held"), "snapshot", snapshot);
-	return n;
-}
 
 static unsigned copies_owner(const struct gateway_copies *g, const char *box)
 {
@@ -214,7 +101,8 @@ static unsigned copies_choose(const struct gateway_copies *g, const char *snapsh
 
 		if (n->number == owner || n->state != TUNNEL_UP || !n->heartbeats ||
 		    n->figures.draining ||
-		    copies_find(copies_list_of(g, n->number, "held"), "snapshot", snapshot))
+		    copies_lists_find(copies_lists_of(g->lists, n->number, "held"), "snapshot",
+				      snapshot))
 			continue;
 		snprintf(text, sizeof(text), "%u %s", n->number, snapshot);
 		hash = id_hash(text);
@@ -228,14 +116,14 @@ static unsigned copies_choose(const struct gateway_copies *g, const char *snapsh
 
 static void copies_provide(struct gateway_copies *g, unsigned owner, const json_t *want)
 {
-	const char *snapshot = copies_text(want, "snapshot");
+	const char *snapshot = copies_lists_text(want, "snapshot");
 	char identity[128];
 	struct copies_job *x;
 	unsigned to;
 
 	if (!*snapshot || g->njobs >= COPIES_JOBS || loop_now_ms() < g->rest_ms ||
-	    copies_owner(g, copies_text(want, "box")) != owner || copies_has_job(g, snapshot) ||
-	    copies_count(g, snapshot, owner) >= COPIES)
+	    copies_owner(g, copies_lists_text(want, "box")) != owner ||
+	    copies_has_job(g, snapshot) || copies_lists_count(g->lists, snapshot, owner) >= COPIES)
 		return;
 	to = copies_choose(g, snapshot, owner);
 	if (!to)
@@ -246,8 +134,14 @@ static void copies_provide(struct gateway_copies *g, unsigned owner, const json_
 	*x = (struct copies_job){ .next = g->jobs, .all = g, .job.done = copies_job_done };
 	g->jobs = x;
 	g->njobs++;
-	restart_identity(copies_text(want, "team"), identity);
-	copy_job_begin(&x->job, g->conf.loop, g->conf.tunnels, owner, to, snapshot, identity);
+	restart_identity(copies_lists_text(want, "team"), identity);
+	copy_job_begin(&x->job, &(struct copy_job_what){ .loop = g->conf.loop,
+							 .tunnels = g->conf.tunnels,
+							 .from = owner,
+							 .to = to,
+							 .kind = "copies",
+							 .snapshot = snapshot,
+							 .identity = identity });
 }
 
 /* ---- copies that are not needed ---- */
@@ -287,33 +181,33 @@ static void copies_delete(struct gateway_copies *g, unsigned node, const char *s
 	node_request_send(&x->request, g->conf.tunnels, g->conf.loop, node,
 			  &(struct node_request_what){
 				  .method = "DELETE", .target = target, .identity = identity },
-			  COPIES_LIST_MS);
+			  COPIES_DELETE_MS);
 }
 
 /* The node that has the box wants another snapshot, which is safe on other nodes, or no longer has the box. */
 static int copies_is_surplus(const struct gateway_copies *g, unsigned owner, const json_t *held)
 {
-	const json_t *wanted = copies_list_of(g, owner, "wanted"),
-		     *want = copies_find(wanted, "box", copies_text(held, "box"));
-	const char *newer = copies_text(want, "snapshot");
+	const json_t *wanted = copies_lists_of(g->lists, owner, "wanted"),
+		     *want = copies_lists_find(wanted, "box", copies_lists_text(held, "box"));
+	const char *newer = copies_lists_text(want, "snapshot");
 
 	if (!wanted || !gateway_moved_is_current(g->conf.moved))
 		return 0;
 	/* A node that keeps a copy of its own box has not finished its restart. */
 	if (!want)
-		return !copies_find(copies_list_of(g, owner, "held"), "box",
-				    copies_text(held, "box"));
-	return *newer && strcmp(newer, copies_text(held, "snapshot")) != 0 &&
+		return !copies_lists_find(copies_lists_of(g->lists, owner, "held"), "box",
+					  copies_lists_text(held, "box"));
+	return *newer && strcmp(newer, copies_lists_text(held, "snapshot")) != 0 &&
 	       json_integer_value(json_object_get(want, "created_ns")) >
 		       json_integer_value(json_object_get(held, "created_ns")) &&
-	       copies_count(g, newer, owner) > 0;
+	       copies_lists_count(g->lists, newer, owner) > 0;
 }
 
 static void copies_judge(struct gateway_copies *g, unsigned node, const json_t *held,
 			 json_t *surplus)
 {
-	const char *snapshot = copies_text(held, "snapshot");
-	unsigned owner = copies_owner(g, copies_text(held, "box"));
+	const char *snapshot = copies_lists_text(held, "snapshot");
+	unsigned owner = copies_owner(g, copies_lists_text(held, "box"));
 	json_int_t since, now = (json_int_t)loop_now_ms();
 	char key[64];
 
@@ -346,7 +240,7 @@ static void copies_restarted(struct restart *r, const char *why)
 static void copies_start(struct gateway_copies *g, unsigned node, int64_t epoch, const json_t *held,
 			 unsigned from, int64_t from_epoch)
 {
-	const char *box = copies_text(held, "box");
+	const char *box = copies_lists_text(held, "box");
 	struct restart *r;
 
 	for (r = g->restarts; r; r = r->next)
@@ -367,7 +261,7 @@ static void copies_start(struct gateway_copies *g, unsigned node, int64_t epoch,
 			       .from_epoch = from_epoch,
 			       .epoch = epoch };
 	snprintf(r->box, sizeof(r->box), "%s", box);
-	snprintf(r->snapshot, sizeof(r->snapshot), "%s", copies_text(held, "snapshot"));
+	snprintf(r->snapshot, sizeof(r->snapshot), "%s", copies_lists_text(held, "snapshot"));
 	if (r->next)
 		r->next->link = &r->next;
 	g->restarts = r;
@@ -378,18 +272,19 @@ static void copies_start(struct gateway_copies *g, unsigned node, int64_t epoch,
 /* 1: `held` at this node is the newest copy of its box, of several equal ones the first by number. */
 static int copies_is_best(const struct gateway_copies *g, unsigned node, const json_t *held)
 {
-	const char *box = copies_text(held, "box");
+	const char *box = copies_lists_text(held, "box");
 	json_int_t created = json_integer_value(json_object_get(held, "created_ns"));
 
-	for (const struct copies_node *c = g->nodes; c; c = c->next) {
-		const json_t *list = copies_list_of(g, c->number, "held"), *row;
+	for (const struct copies_node *c = copies_lists_next(g->lists, NULL); c;
+	     c = copies_lists_next(g->lists, c)) {
+		const json_t *list = copies_lists_of(g->lists, c->number, "held"), *row;
 		size_t i;
 
 		json_array_foreach(list, i, row)
 		{
 			json_int_t other = json_integer_value(json_object_get(row, "created_ns"));
 
-			if (strcmp(copies_text(row, "box"), box) == 0 &&
+			if (strcmp(copies_lists_text(row, "box"), box) == 0 &&
 			    (other > created || (other == created && c->number < node)))
 				return 0;
 		}
@@ -399,15 +294,17 @@ static int copies_is_best(const struct gateway_copies *g, unsigned node, const j
 
 void gateway_copies_restart(struct gateway_copies *g, unsigned node, int64_t epoch)
 {
-	for (const struct copies_node *c = g->nodes; c; c = c->next) {
-		const json_t *list = copies_list_of(g, c->number, "held"), *held;
+	for (const struct copies_node *c = copies_lists_next(g->lists, NULL); c;
+	     c = copies_lists_next(g->lists, c)) {
+		const json_t *list = copies_lists_of(g->lists, c->number, "held"), *held;
 		const struct node_status *s = gateway_leases_find(g->conf.leases, c->number);
 		size_t i;
 
 		if (!s || s->state != NODE_UP || c->number == node)
 			continue;
 		json_array_foreach(list, i,
-				   held) if (copies_owner(g, copies_text(held, "box")) == node &&
+				   held) if (copies_owner(g, copies_lists_text(held, "box")) ==
+						     node &&
 					     copies_is_best(g, c->number, held))
 			copies_start(g, c->number, s->epoch, held, node, epoch);
 	}
@@ -418,7 +315,7 @@ void gateway_copies_restart(struct gateway_copies *g, unsigned node, int64_t epo
 static void copies_repair(struct gateway_copies *g, unsigned node, const json_t *held)
 {
 	const struct node_status *s = gateway_leases_find(g->conf.leases, node);
-	const char *box = copies_text(held, "box");
+	const char *box = copies_lists_text(held, "box");
 	int64_t epoch;
 	int at;
 
@@ -439,9 +336,10 @@ static void copies_plan(struct gateway_copies *g)
 	size_t i;
 
 	g->figures.held = g->figures.wanted = 0;
-	for (const struct copies_node *c = g->nodes; c; c = c->next) {
-		const json_t *held = copies_list_of(g, c->number, "held"),
-			     *wanted = copies_list_of(g, c->number, "wanted");
+	for (const struct copies_node *c = copies_lists_next(g->lists, NULL); c;
+	     c = copies_lists_next(g->lists, c)) {
+		const json_t *held = copies_lists_of(g->lists, c->number, "held"),
+			     *wanted = copies_lists_of(g->lists, c->number, "wanted");
 
 		g->figures.held += (unsigned)json_array_size(held);
 		g->figures.wanted += (unsigned)json_array_size(wanted);
@@ -459,13 +357,11 @@ static void copies_plan(struct gateway_copies *g)
 static void copies_tick(struct timer *t)
 {
 	struct gateway_copies *g = loop_owner(t, struct gateway_copies, tick);
-	struct tunnel_node *n = NULL;
 
 	timer_set(&g->tick, COPIES_TICK_MS);
-	while ((n = tunnels_next(g->conf.tunnels, n)))
-		if (n->state == TUNNEL_UP && n->heartbeats)
-			copies_ask(g, n);
-	if (!g->nodes || loop_now_ms() - g->plan_ms < COPIES_PLAN_MS)
+	if (copies_lists_read(g->lists))
+		g->plan_ms = 0;
+	if (!copies_lists_next(g->lists, NULL) || loop_now_ms() - g->plan_ms < COPIES_PLAN_MS)
 		return;
 	g->plan_ms = loop_now_ms();
 	copies_plan(g);
@@ -484,6 +380,7 @@ struct gateway_copies *gateway_copies_new(const struct gateway_copies_conf *conf
 		abort();
 	g->conf = *conf;
 	g->surplus = json_object();
+	g->lists = copies_lists_new(conf->loop, conf->tunnels);
 	timer_init(&g->tick, conf->loop, copies_tick);
 	timer_set(&g->tick, COPIES_TICK_MS);
 	return g;
@@ -510,14 +407,7 @@ void gateway_copies_free(struct gateway_copies *g)
 		node_request_cancel(&x->request);
 		free(x);
 	}
-	while (g->nodes) {
-		struct copies_node *c = g->nodes;
-
-		g->nodes = c->next;
-		node_request_cancel(&c->request);
-		json_decref(c->list);
-		free(c);
-	}
+	copies_lists_free(g->lists);
 	json_decref(g->surplus);
 	free(g);
 }

@@ -132,7 +132,8 @@ static const char *copy_from_head(struct upstream *u, const struct http_answer *
 
 	x->status = a->status;
 	if (a->status != 200 || a->length == UINT64_MAX)
-		return "it does not send the snapshot";
+		return a->status == 404 ? "it has no such snapshot"
+					: "it does not send the snapshot";
 	buf_printf(&j->put_head,
 		   "PUT /cluster/copies/%s HTTP/1.1\r\nHost: localhost\r\nAtoll-Identity: %s\r\n"
 		   "Content-Type: application/octet-stream\r\nContent-Length: %" PRIu64 "\r\n\r\n",
@@ -206,30 +207,28 @@ static void copy_job_put(struct timer *t)
 		copy_job_end(j, j->to.node, j->to.ask.why);
 }
 
-void copy_job_begin(struct copy_job *j, struct loop *l, struct tunnels *t, unsigned from,
-		    unsigned to, const char *snapshot, const char *identity)
+void copy_job_begin(struct copy_job *j, const struct copy_job_what *w)
 {
 	struct upstream_link link = { .fd = -1 };
 	int rc;
 
-	j->loop = l;
-	j->tunnels = t;
+	j->loop = w->loop;
+	j->tunnels = w->tunnels;
 	j->is_active = 1;
-	j->from = (struct copy_end){ .job = j, .node = from, .ask.done = copy_from_connected };
-	j->to = (struct copy_end){ .job = j, .node = to, .ask.done = copy_to_connected };
+	j->from = (struct copy_end){ .job = j, .node = w->from, .ask.done = copy_from_connected };
+	j->to = (struct copy_end){ .job = j, .node = w->to, .ask.done = copy_to_connected };
 	j->from.up.spare.fd = j->to.up.spare.fd = -1;
-	snprintf(j->snapshot, sizeof(j->snapshot), "%s", snapshot);
-	snprintf(j->identity, sizeof(j->identity), "%s", identity);
-	timer_init(&j->clock, l, copy_job_clock);
-	timer_init(&j->put, l, copy_job_put);
+	snprintf(j->snapshot, sizeof(j->snapshot), "%s", w->snapshot);
+	snprintf(j->identity, sizeof(j->identity), "%s", w->identity);
+	timer_init(&j->clock, w->loop, copy_job_clock);
+	timer_init(&j->put, w->loop, copy_job_put);
 	timer_set(&j->clock, COPY_JOB_MS);
-	buf_printf(
-		&j->get_head,
-		"GET /cluster/copies/%s HTTP/1.1\r\nHost: localhost\r\nAtoll-Identity: %s\r\n\r\n",
-		snapshot, identity);
-	rc = tunnels_take(t, from, &j->from.ask, &link);
+	buf_printf(&j->get_head,
+		   "GET /cluster/%s/%s HTTP/1.1\r\nHost: localhost\r\nAtoll-Identity: %s\r\n\r\n",
+		   w->kind, w->snapshot, w->identity);
+	rc = tunnels_take(w->tunnels, w->from, &j->from.ask, &link);
 	if (rc > 0)
 		copy_from_begin(j, link);
 	else if (rc < 0)
-		copy_job_end(j, from, j->from.ask.why);
+		copy_job_end(j, w->from, j->from.ask.why);
 }

@@ -26,7 +26,14 @@ struct copy_job { /* memory of the caller, zeroed; until done() or copy_job_canc
 	char snapshot[ID_MAX + 1], identity[128], why[200];
 };
 
-void copy_job_begin(struct copy_job *j, struct loop *l, struct tunnels *t, unsigned from,
-		    unsigned to, const char *snapshot, const char *identity);
+struct copy_job_what {
+	struct loop *loop;
+	struct tunnels *tunnels;
+	unsigned from, to;
+	const char
+		*kind; /* "copies": for boxes with on_loss restart; "snapshots" (v1box/copies.h) */
+	const char *snapshot, *identity; /* copied */
+};
+void copy_job_begin(struct copy_job *j, const struct copy_job_what *w);
 void copy_job_cancel(
 	struct copy_job *j); /* done() is not called; fine on a zeroed or finished one */

@@ -97,7 +97,7 @@ static uint64_t create_memory(const struct gateway_call *x)
 	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
 }
 
-static void create_fail(struct gateway_call *x, const struct err *e)
+void create_fail(struct gateway_call *x, const struct err *e)
 {
 	x->gateway->figures.refused++;
 	scale_count_refused(&x->gateway->scale, create_memory(x), loop_now_ms());
@@ -141,6 +141,19 @@ static void create_at(struct gateway_call *x, unsigned node)
 	}
 }
 
+void create_at_chosen(struct gateway_call *x, unsigned node)
+{
+	x->judge = create_judge;
+	create_at(x, node);
+}
+
+int create_fits(const struct gateway_call *x, const struct tunnel_node *n)
+{
+	const char *labels[PLACE_LABELS + 1];
+
+	return create_has_labels(&n->figures, create_labels(x, labels));
+}
+
 static void create_wait_over(struct timer *t)
 {
 	create_place(loop_owner(t, struct gateway_call, wait));
@@ -160,7 +173,7 @@ static int create_waits(struct gateway_call *x)
 	return 1;
 }
 
-static void create_place(struct gateway_call *x)
+int create_next_node(struct gateway_call *x, struct err *e)
 {
 	const char *labels[PLACE_LABELS + 1], *template = create_text(x, "template"),
 					      *e2b = create_text(x, "templateID");
@@ -172,23 +185,29 @@ static void create_place(struct gateway_call *x)
 				   .node = -1,
 				   .tried = x->tried,
 				   .ntried = x->ntried };
-	struct err e;
-	int node = -1;
+	int node;
 
-	if (x->ntried < PLACE_ATTEMPTS)
-		node = place_choose(x->gateway->place, &r, loop_now_ms(), &e);
-	else
-		err_set(&e, ERR_LIMIT, "%d nodes refused it", PLACE_ATTEMPTS);
+	if (x->ntried == PLACE_ATTEMPTS)
+		return err_set(e, ERR_LIMIT, "%d nodes refused it", PLACE_ATTEMPTS);
+	node = place_choose(x->gateway->place, &r, loop_now_ms(), e);
+	if (node >= 0)
+		x->tried[x->ntried++] = (unsigned)node;
+	return node;
+}
+
+static void create_place(struct gateway_call *x)
+{
+	struct err e;
+	int node = create_next_node(x, &e);
+
 	if (node < 0 && create_waits(x))
 		return;
 	if (node < 0) {
 		create_fail(x, &e);
 		return;
 	}
-	x->tried[x->ntried++] = (unsigned)node;
-	x->judge = create_judge;
 	x->refused = create_refused;
-	create_at(x, (unsigned)node);
+	create_at_chosen(x, (unsigned)node);
 }
 
 static void create_without_name(struct gateway_call *x)
@@ -225,12 +244,39 @@ static void create_name_found(struct gateway_call *x, int node)
 		create_without_name(x);
 }
 
+static int create_makes_box(const char *path)
+{
+	static const char *const all[] = { "/v1/boxes", "/sandboxes", "/v2/sandboxes" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		if (strcmp(path, all[i]) == 0)
+			return 1;
+	return 0;
+}
+
+/* Checkpoints and volumes stay on their node. A repeated request must reach the node of the first one, so one with an
+ * Idempotency-Key goes to the node of the snapshot only. */
+static void create_at_source(struct gateway_call *x, const char *text, unsigned node)
+{
+	char id[ID_MAX + 1];
+
+	snprintf(id, sizeof(id), "%.*s", (int)strcspn(text, ":"), text);
+	if (id_valid(id) && create_makes_box(x->call->req->path) && x->gateway->bring &&
+	    !create_text(x, "checkpoint") && !json_array_size(json_object_get(x->doc, "volumes")) &&
+	    !json_array_size(json_object_get(x->doc, "volumeMounts")) &&
+	    (create_text(x, "snapshot") || create_text(x, "templateID")) &&
+	    !http_header(x->call->req, "idempotency-key"))
+		create_snapshot_begin(x, id, node);
+	else
+		create_at(x, node);
+}
+
 static void create_source_found(struct gateway_call *x, int node)
 {
 	struct err e;
 
 	if (node >= 0) {
-		create_at(x, (unsigned)node);
+		create_at_source(x, x->found_id, (unsigned)node);
 		return;
 	}
 	if (x->missing[0]) {
@@ -307,7 +353,7 @@ static void create_choose(struct gateway_call *x)
 	claim_read(x, name && target_is_plain_name(name) ? name : NULL, create_text(x, "session"),
 		   create_text(x, "template"));
 	if (node >= 0)
-		create_at(x, (unsigned)node);
+		create_at_source(x, source, (unsigned)node);
 	else if (source && target_is_plain_name(source) && *collection)
 		find_begin(x, collection, source, create_source_found);
 	else if (template)
@@ -341,16 +387,6 @@ static void create_shared(struct shares_ask *a, int result)
 					 ? "the database of the cluster does not answer, and the "
 					   "share of this gateway is used up"
 					 : NULL);
-}
-
-static int create_makes_box(const char *path)
-{
-	static const char *const all[] = { "/v1/boxes", "/sandboxes", "/v2/sandboxes" };
-
-	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
-		if (strcmp(path, all[i]) == 0)
-			return 1;
-	return 0;
 }
 
 /* 1: the team may have one more box, or has no limit. 0: create_shared() follows. */
@@ -432,6 +468,7 @@ void create_from_body(struct gateway_call *x)
 void create_end(struct gateway_call *x)
 {
 	create_once_end(x);
+	create_snapshot_end(x);
 	shares_cancel(&x->share);
 	if (x->has_share) /* no box was created */
 		shares_release(x->gateway->shares, x->call->who.team);

@@ -53,7 +53,7 @@ static int find_answer_is_common(const struct fanout *f, int node)
 /* A node that did not answer: it may have the object. */
 static void find_set_missing(struct gateway_call *x, const struct fanout *f)
 {
-	x->missing[0] = 0;
+	x->missing[0] = x->found_id[0] = 0;
 	for (unsigned i = 0; i < f->n; i++)
 		if (!f->v[i].status) {
 			snprintf(x->missing, sizeof(x->missing), "%s", f->v[i].name);
@@ -74,6 +74,17 @@ static json_t *find_ended(const struct fanout *f)
 	return NULL;
 }
 
+static void find_set_id(struct gateway_call *x, const struct fanout *f, int node)
+{
+	x->found_id[0] = 0;
+	for (unsigned i = 0; i < f->n; i++) {
+		const char *id = json_string_value(json_object_get(f->v[i].doc, "id"));
+
+		if (node >= 0 && f->v[i].request.node == (unsigned)node && id && id_valid(id))
+			snprintf(x->found_id, sizeof(x->found_id), "%s", id);
+	}
+}
+
 static void find_everywhere(struct gateway_call *x);
 
 static void find_done(struct fanout *f)
@@ -89,6 +100,7 @@ static void find_done(struct fanout *f)
 		return;
 	}
 	find_set_missing(x, f);
+	find_set_id(x, f, node);
 	json_decref(x->ended);
 	x->ended = node < 0 ? find_ended(f) : NULL;
 	find_end(x);
@@ -123,7 +135,7 @@ void find_begin_path(struct gateway_call *x, const char *path, const char *metho
 	x->find_method = method;
 	x->find_headers = headers;
 	x->is_common = 0;
-	x->missing[0] = 0;
+	x->missing[0] = x->found_id[0] = 0;
 	x->home = -1;
 	find_everywhere(x);
 }
@@ -139,7 +151,7 @@ void find_begin(struct gateway_call *x, const char *collection, const char *obje
 	x->found = found;
 	x->find_method = x->find_headers = NULL;
 	x->is_common = 0;
-	x->missing[0] = 0;
+	x->missing[0] = x->found_id[0] = 0;
 	/* Most templates are on the own node of their team: it is asked first. */
 	x->home = strcmp(collection, TARGET_TEMPLATES) == 0 ? create_own_node(x, "templates", "")
 							    : -1;

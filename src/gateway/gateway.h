@@ -13,6 +13,7 @@
 #include "cluster/scale.h"
 #include "gateway/leases.h"
 
+struct gateway_bring;
 struct gateway_copies;
 struct gateway_moved;
 struct gateway_names;
@@ -38,6 +39,7 @@ struct gateway {
 	struct gateway_names *names;   /* NULL: without a coordinator */
 	struct gateway_moved *moved;   /* the same */
 	struct gateway_copies *copies; /* the same */
+	struct gateway_bring *bring;
 	struct place *place;
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;

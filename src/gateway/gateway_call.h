@@ -3,6 +3,7 @@
 #pragma once
 #include "api/identity.h"
 #include "coordinator/cluster_client.h"
+#include "gateway/bring.h"
 #include "gateway/fanout.h"
 #include "gateway/gateway.h"
 #include "gateway/names.h"
@@ -50,9 +51,10 @@ struct gateway_call {
 	void (*found)(struct gateway_call *x, int node); /* -1: no node has it */
 	char *path;                                      /* of the object */
 	const char *find_method, *find_headers;          /* as in fanout.h */
-	json_t *ended; /* the answer of a node where it has ended; NULL: none */
-	int home;      /* this node is asked first; -1: all at once */
-	int is_common; /* what was found is a part of the server: any node has it */
+	json_t *ended;             /* the answer of a node where it has ended; NULL: none */
+	char found_id[ID_MAX + 1]; /* of what was found; "": its answer has none */
+	int home;                  /* this node is asked first; -1: all at once */
+	int is_common;             /* what was found is a part of the server: any node has it */
 	char missing
 		[CONTROL_NAME]; /* a node that did not answer, whose number is in node; "": all did */
 
@@ -65,6 +67,13 @@ struct gateway_call {
 	unsigned tried[PLACE_ATTEMPTS];
 	unsigned ntried, waits;
 	struct timer wait;
+
+	struct { /* create_snapshot.c */
+		char snapshot[ID_MAX + 1];
+		unsigned owner, to;
+		struct bring_ask ask;
+		struct buf body; /* with the id instead of the name */
+	} source;
 
 	struct { /* deletions.c */
 		struct cluster_request request;
@@ -120,6 +129,15 @@ void create_begin(struct gateway_call *x, int is_stream);
 /* The own node of a text: the first by a hash of text and number. -1: no node is connected. */
 int create_own_node(const struct gateway_call *x, const char *kind, const char *text);
 void create_end(struct gateway_call *x);
+/* Placement: a node that was not tried yet, which is then one of x->tried. -1: there is none. */
+int create_next_node(struct gateway_call *x, struct err *e);
+int create_fits(const struct gateway_call *x, const struct tunnel_node *n); /* its labels */
+/* refused() is set: it follows if the node takes no box now. */
+void create_at_chosen(struct gateway_call *x, unsigned node);
+void create_fail(struct gateway_call *x, const struct err *e); /* 503: no node */
+/* create_snapshot.c: a box with the files of this snapshot of node `owner`. */
+void create_snapshot_begin(struct gateway_call *x, const char *id, unsigned owner);
+void create_snapshot_end(struct gateway_call *x);
 /* create_once.c: 1: go() follows, with the node that the key was used at first, or this one. */
 int create_once_begin(struct gateway_call *x, const char *key, unsigned node,
 		      void (*go)(struct gateway_call *x, unsigned node));

@@ -19,8 +19,9 @@ void store_copy_items_fini(struct store_copy_items *l)
 
 int store_copy_insert(struct store *s, const struct store_copy *c, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO copies (id, box, team, definition, sha256,"
-				       " bytes, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
+	auto_sql struct sql q =
+		sql(s, "INSERT OR REPLACE INTO copies (id, box, team, definition, sha256,"
+		       " bytes, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, c->id);
 	sql_text(&q, c->box);
@@ -103,12 +104,21 @@ int store_copy_of_box(struct store *s, const char *team, const char *box, struct
 
 int store_copies_held(struct store *s, struct store_copy_items *out, struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "SELECT c.id, c.box, c.team, c.created_ns,"
-		       " coalesce(json_extract(c.definition, '$.name'), ''),"
-		       " coalesce(json_extract(c.definition, '$.session'), ''),"
-		       " coalesce(json_extract(c.definition, '$.template'), ''), " COPIES_SPENT
-		       " FROM copies c LEFT JOIN boxes b ON b.id = c.box ORDER BY c.id");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT c.id, c.box, c.team, c.created_ns,"
+		" coalesce(json_extract(c.definition, '$.name'), ''),"
+		" coalesce(json_extract(c.definition, '$.session'), ''),"
+		" coalesce(json_extract(c.definition, '$.template'), ''), " COPIES_SPENT
+		" FROM copies c LEFT JOIN boxes b ON b.id = c.box WHERE c.box <> '' ORDER BY c.id");
+
+	return copies_list(&q, out, e);
+}
+
+int store_copies_sent(struct store *s, struct store_copy_items *out, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT id, box, team, created_ns, '', '', '', 0 FROM copies"
+				       " WHERE box = ''");
 
 	return copies_list(&q, out, e);
 }

@@ -8,7 +8,7 @@
 #include "api/idempotency.h"
 #include "v1box/packages.h"
 #include "api/quota.h"
-#include "v1box/snapshots.h"
+#include "v1box/snapshot_source.h"
 #include "api/box_row.h"
 #include "base/cleanup.h"
 
@@ -118,7 +118,7 @@ static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 
 	if (e || !m->snapshot[0])
 		boxes_told(m, b, e);
-	else if (snapshot_fill(&m->api->fleet, b, m->snapshot, boxes_filled, m, &snap, &own) < 0)
+	else if (snapshot_source_fill(m->api, b, m->snapshot, boxes_filled, m, &snap, &own) < 0)
 		boxes_filled(m, NULL, b->row.id, &own);
 }
 
@@ -147,7 +147,7 @@ static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_
 				    .packages = take_packages };
 	c->state = m;
 	c->drop = builder_left;
-	if (snapshot && (snapshots_find(c->api, c->who.team, snapshot, &files, &e) < 0 ||
+	if (snapshot && (snapshot_source_find(c->api, c->who.team, snapshot, &files, &e) < 0 ||
 			 (ready = snapshots_spec(c, &files, want, &e)) < 0)) {
 		boxes_told(m, NULL, &e);
 		return;

@@ -1,9 +1,10 @@
-/* copies.h - /cluster/copies and /cluster/restart: how the gateways of a cluster copy snapshots of boxes with
- * on_loss restart from node to node, and start such a box on another node. For requests over tunnels only.
+/* copies.h - /cluster/copies and /cluster/restart: how the gateways of a cluster copy snapshots from node to node, and
+ * start a box with on_loss restart on another node. For requests over tunnels only.
  *
  *   GET    /cluster/copies             {revision, held: [...], wanted: [...]}
- *   GET    /cluster/copies/{snapshot}  the definition of the box as one line of JSON, the file, its SHA-256 (64 digits)
- *   PUT    /cluster/copies/{snapshot}  the same
+ *   GET    /cluster/copies/{snapshot}  the definition of the box and the file, in the form of copy_file.h
+ *   GET    /cluster/snapshots/{snapshot}  the same of a snapshot of the caller's team, with its own definition
+ *   PUT    /cluster/copies/{snapshot}  either
  *   DELETE /cluster/copies/{snapshot}
  *   POST   /cluster/restart            {snapshot, epoch} */
 #pragma once

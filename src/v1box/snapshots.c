@@ -4,6 +4,7 @@
 #include "record/record.h"
 #include "v1box/box_spec.h"
 #include "v1box/checkpoints.h"
+#include "v1box/snapshot_source.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -289,7 +290,7 @@ void snapshots_fill(struct call *c, struct box *b, const char *id,
 
 	*t = (struct taking){ .call = c, .filled = done };
 	memcpy(t->box, b->row.id, sizeof(t->box));
-	if (snapshot_fill(&c->api->fleet, b, id, snapshots_filled, t, &t->snap, &e) < 0) {
+	if (snapshot_source_fill(c->api, b, id, snapshots_filled, t, &t->snap, &e) < 0) {
 		end_box(c->api, t->box);
 		done(c, NULL, &e);
 		return;
