@@ -40,6 +40,9 @@ cluster-api: build ## the tests of the API, each through a gateway in front of i
 test-checkpoints: build ## 10,000 random changes with checkpoints in between, each compared (needs root)
 	@build/layer_delta_test 10000
 
+forks: build ## real programs continue in copies of their boxes (needs root; minutes)
+	@ATOLL=$(abspath build/atoll) tests/forks/programs.sh
+
 bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)
 	@bench/race
 
@@ -160,4 +163,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help check-deploy build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race
+.PHONY: help check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race

@@ -176,15 +176,6 @@ static int capture_status_number(int pid, const char *name, int out[4])
 	return at ? sscanf(at + strlen(name), "%d %d %d %d", out, out + 1, out + 2, out + 3) : 0;
 }
 
-static const struct procimage_source *capture_find_source(const struct procimage_source *v,
-							  unsigned n, int pid)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (v[i].state.pid == pid)
-			return &v[i];
-	return NULL;
-}
-
 /* File workers of init are not part of an image; their program is that of init, which no process may read. */
 static int capture_is_worker(int pid)
 {
@@ -215,29 +206,6 @@ static int capture_is_ending(int pid)
 	       strtoull(pending + 8, NULL, 16) >> (SIGKILL - 1) & 1;
 }
 
-/* A process that no exec leads would be missing in the copy. */
-static int capture_check_others(const struct procimage_source *v, unsigned n, struct err *e)
-{
-	DIR *d = opendir("/proc");
-	struct dirent *de;
-	int pid, parent[4] = { 0 }, rc = 0;
-
-	if (!d)
-		return err_sys(e, "list the processes of the box");
-	while (rc == 0 && (de = readdir(d))) {
-		pid = atoi(de->d_name);
-		if (pid < 2 || pid == getpid() || capture_find_source(v, n, pid) ||
-		    capture_is_worker(pid) || capture_is_ending(pid))
-			continue;
-		/* Otherwise it has ended meanwhile, or its parent is refused with its name. */
-		if (capture_status_number(pid, "PPid:\t", parent) > 0 && parent[0] == 1)
-			rc = keep_refuse(e, KEEP_CHILDREN, pid, -1,
-					 "its exec has ended, or it left the exec");
-	}
-	closedir(d);
-	return rc;
-}
-
 static int capture_check_ids(int pid, struct err *e)
 {
 	static const char *const names[] = { "Uid:\t", "Gid:\t" };
@@ -255,47 +223,276 @@ static int capture_check_ids(int pid, struct err *e)
 
 /* ---- capture ---- */
 
-struct capture_set {
-	struct capture c[PROCIMAGE_PROGRAMS];
-	unsigned n;
+struct capture_one {
+	struct capture c;
+	int pid, parent; /* in the box */
+	int group, session;
+	unsigned exec;
 };
 
-static int capture_hold_one(struct capture *c, const struct procimage_source *s, int filters,
-			    uint64_t usr_dev, struct err *e)
-{
-	struct capture_outside outside[4] = { 0 };
-	struct capture_options o = { .timeout_ms = STOP_MS,
-				     .outside = outside,
-				     .noutside = 4,
-				     .filters = filters,
-				     .shared_below = "/usr/",
-				     .shared_dev = usr_dev };
+struct capture_set {
+	struct capture_one one[PROCIMAGE_PROGRAMS];
+	unsigned n;
+	const struct procimage_source *source;
+	unsigned nsource;
+	int filters;
+	uint64_t usr_dev;
+};
 
-	if (s->state.tty)
-		return keep_refuse(e, KEEP_TERMINAL, s->state.pid, 0, "an exec with a terminal");
-	if (s->state.pid < 2)
-		return keep_refuse(e, KEEP_CHILDREN, s->state.group, -1,
-				   "the first process of its exec has ended");
+static struct capture_one *capture_find(struct capture_set *set, int pid)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->one[i].pid == pid)
+			return &set->one[i];
+	return NULL;
+}
+
+static int capture_number(int pid, const char *name)
+{
+	int number[4] = { 0 };
+
+	return capture_status_number(pid, name, number) > 0 ? number[0] : 0;
+}
+
+static int capture_stop_one(struct capture_set *set, int pid, int parent, unsigned exec,
+			    struct err *e)
+{
+	const struct capture_options o = { .timeout_ms = STOP_MS };
+	struct capture_one *x = &set->one[set->n];
+
+	if (set->n == PROCIMAGE_PROGRAMS)
+		return keep_refuse(e, KEEP_TOO_MANY, pid, -1, "more than 64 processes");
+	if (capture_check_ids(pid, e) < 0 || capture_stop(&x->c, pid, &o, e) < 0)
+		return -1;
+	*x = (struct capture_one){ .c = x->c,
+				   .pid = pid,
+				   .parent = parent,
+				   .group = capture_number(pid, "NSpgid:\t"),
+				   .session = capture_number(pid, "NSsid:\t"),
+				   .exec = exec };
+	set->n++;
+	return 0;
+}
+
+static int capture_stop_leaders(struct capture_set *set, struct err *e)
+{
+	for (unsigned i = 0; i < set->nsource; i++) {
+		const struct procimage_source *s = &set->source[i];
+
+		if (s->state.tty)
+			return keep_refuse(e, KEEP_TERMINAL, s->state.pid, 0,
+					   "an exec with a terminal");
+		if (s->state.pid < 2)
+			return keep_refuse(e, KEEP_CHILDREN, s->state.group, -1,
+					   "the first process of its exec has ended");
+		if (capture_stop_one(set, s->state.pid, 0, i, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The exec of a process whose parent has ended: the one with its session, else the first one. */
+static unsigned capture_exec_of(const struct capture_set *set, int pid)
+{
+	int session = capture_number(pid, "NSsid:\t");
+
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->one[i].session == session)
+			return set->one[i].exec;
+	return 0;
+}
+
+/* One more process, whose parent is stopped; 0: there is none. Parents are stopped before their children, so that one
+ * that waits in vfork() continues first. */
+static int capture_stop_next(struct capture_set *set, struct err *e)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *de;
+	int found = 0;
+
+	if (!d)
+		return err_sys(e, "list the processes of the box");
+	while (found == 0 && (de = readdir(d))) {
+		int pid = atoi(de->d_name), parent;
+
+		if (pid < 2 || pid == getpid() || capture_find(set, pid) ||
+		    capture_is_worker(pid) || capture_is_ending(pid))
+			continue;
+		parent = capture_number(pid, "PPid:\t");
+		if (parent == 1 && !set->nsource)
+			found = keep_refuse(e, KEEP_CHILDREN, pid, -1, "no exec runs, but it does");
+		else if (parent == 1 || capture_find(set, parent))
+			found = capture_stop_one(set, pid, parent,
+						 parent == 1 ? capture_exec_of(set, pid)
+							     : capture_find(set, parent)->exec,
+						 e) < 0
+					? (capture_is_ending(pid) ? 0 : -1)
+					: 1;
+	}
+	closedir(d);
+	return found;
+}
+
+/* ---- the tree ---- */
+
+/* Field 52 of stat: as wait() has it. */
+static unsigned capture_exit_status(int pid)
+{
+	char path[64], text[2048], *at;
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	at = strrchr(text, ' ');
+	return at ? (unsigned)atoi(at + 1) & 0xff7f : 0;
+}
+
+static void capture_read_name(int pid, char name[16])
+{
+	char path[64];
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, name, 15);
+	name[n > 0 && name[n - 1] == '\n' ? n - 1 : 0] = 0;
+}
+
+static int capture_add_zombies(struct capture_set *set, struct err *e)
+{
+	DIR *d = opendir("/proc");
+	struct image_zombie *z;
+	struct dirent *de;
+	unsigned n = 0;
+
+	if (!d)
+		return err_sys(e, "list the processes of the box");
+	while ((de = readdir(d))) {
+		int pid = atoi(de->d_name);
+		struct capture_one *parent =
+			pid < 2 ? NULL : capture_find(set, capture_number(pid, "PPid:\t"));
+
+		if (!parent || capture_find(set, pid) || !capture_is_ending(pid))
+			continue;
+		if (++n > IMAGE_ZOMBIES_MOST) {
+			closedir(d);
+			return keep_refuse(e, KEEP_TOO_MANY, pid, -1,
+					   "more than 64 children that have ended");
+		}
+		z = procimage_add(&parent->c.image, TABLE_ZOMBIES, 1);
+		*z = (struct image_zombie){ .pid = pid,
+					    .group = capture_number(pid, "NSpgid:\t"),
+					    .status = capture_exit_status(pid) };
+		capture_read_name(pid, z->name);
+	}
+	closedir(d);
+	return 0;
+}
+
+/* The session that a process was born in. */
+static int capture_first_session(struct capture_set *set, const struct capture_one *x)
+{
+	const struct capture_one *parent = capture_find(set, x->parent);
+
+	return parent ? parent->session : 0;
+}
+
+/* Sets what the image says about the place of the process in its tree. */
+static int capture_place_one(struct capture_set *set, struct capture_one *x, struct err *e)
+{
+	const struct capture_one *parent = capture_find(set, x->parent);
+	struct image_program *p = image_program(&x->c.image);
+
+	p->parent = x->parent;
+	if (!parent || x->session == x->pid || x->session == parent->session)
+		return 0;
+	if (x->session != capture_first_session(set, parent))
+		return keep_refuse(e, KEEP_CHILDREN, x->pid, -1,
+				   "its session is that of neither its parent nor its grandparent");
+	p->early = 1;
+	return 0;
+}
+
+static int capture_check_orphan(struct capture_set *set, const struct capture_one *x, struct err *e)
+{
+	const struct capture_one *leader = capture_find(set, x->session), *root = x;
+
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->one[i].exec == x->exec && !set->one[i].parent)
+			root = &set->one[i];
+	if (x->parent != 1 || !leader || leader == x || leader->session == root->session)
+		return 0;
+	return keep_refuse(e, KEEP_CHILDREN, x->pid, -1,
+			   "its parent has ended, and its session belongs to another process");
+}
+
+/* ---- images ---- */
+
+static int capture_read_one(struct capture_set *set, struct capture_one *x,
+			    struct capture *const *before, unsigned n, uint32_t *objects,
+			    struct err *e)
+{
+	const struct procimage_source *s = &set->source[x->exec];
+	struct capture_outside outside[4] = { 0 };
+	struct capture_options o = { .outside = outside,
+				     .noutside = 4,
+				     .filters = set->filters,
+				     .shared_below = "/usr/",
+				     .shared_dev = set->usr_dev,
+				     .before = before,
+				     .nbefore = n,
+				     .objects = objects,
+				     .direct = n > 0 };
+	int rc;
+
 	for (unsigned i = 0; i < 4; i++)
 		outside[i].inode = s->state.inode[i] ? s->state.inode[i] : UINT64_MAX;
 	/* The socket of a warm interpreter was made outside of the network namespace. */
 	o.foreign = s->state.open & WIRE_OPEN_CHANNEL ? 3 : 0;
-	if (capture_check_ids(s->state.pid, e) < 0)
-		return -1;
-	return capture_hold(c, s->state.pid, &o, e);
+	rc = capture_read(&x->c, &o, e);
+	/* The list of outside ends is of this function. */
+	x->c.options.outside = NULL;
+	x->c.options.noutside = 0;
+	return rc < 0 || capture_check_orphan(set, x, e) < 0 ? -1 : capture_place_one(set, x, e);
 }
 
-static int capture_hold_all(struct capture_set *set, const struct procimage_source *v, unsigned n,
-			    uint64_t usr_dev, struct err *e)
+static int capture_read_tree(struct capture_set *set, unsigned exec, struct err *e)
 {
-	int filters[4] = { 0 };
+	struct capture *tree[PROCIMAGE_PROGRAMS];
+	uint32_t objects = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < set->n; i++) {
+		if (set->one[i].exec != exec)
+			continue;
+		if (capture_read_one(set, &set->one[i], tree, n, &objects, e) < 0)
+			return -1;
+		tree[n++] = &set->one[i].c;
+	}
+	return capture_relate(tree, n, e);
+}
+
+static int capture_hold_all(struct capture_set *set, struct err *e)
+{
+	int filters[4] = { 0 }, more;
 
 	if (capture_status_number(1, "Seccomp_filters:\t", filters) < 0)
 		return err_set(e, ERR_SYS, "cannot read the state of init");
-	if (capture_check_others(v, n, e) < 0)
+	set->filters = filters[0];
+	if (capture_stop_leaders(set, e) < 0)
 		return -1;
-	for (; set->n < n; set->n++)
-		if (capture_hold_one(&set->c[set->n], &v[set->n], filters[0], usr_dev, e) < 0)
+	while ((more = capture_stop_next(set, e)) > 0)
+		;
+	if (more < 0 || capture_add_zombies(set, e) < 0)
+		return -1;
+	for (unsigned i = 0; i < set->nsource; i++)
+		if (capture_read_tree(set, i, e) < 0)
 			return -1;
 	return 0;
 }
@@ -303,14 +500,18 @@ static int capture_hold_all(struct capture_set *set, const struct procimage_sour
 static void capture_end_all(struct capture_set *set)
 {
 	while (set->n)
-		capture_fini(&set->c[--set->n]);
+		capture_fini(&set->one[--set->n].c);
 }
 
-static int capture_send_image(struct capture *c, struct err *e)
+static int capture_send_image(struct capture_one *x, struct err *e)
 {
-	struct procimage_message m = { .what = PROCIMAGE_IMAGE };
+	struct capture *c = &x->c;
+	struct procimage_message m = { .what = PROCIMAGE_IMAGE,
+				       .exec = x->exec,
+				       .direct = c->pages >= 0 };
 	auto_fd int file = memfd_create("image", MFD_CLOEXEC);
-	auto_fd int child = (int)syscall(SYS_pidfd_open, capture_memory_pid(c), 0);
+	auto_fd int child = m.direct ? fcntl(c->pages, F_DUPFD_CLOEXEC, 0)
+				     : (int)syscall(SYS_pidfd_open, capture_memory_pid(c), 0);
 	struct stat st;
 
 	if (file < 0 || child < 0)
@@ -327,7 +528,7 @@ static int capture_send_image(struct capture *c, struct err *e)
 
 static int capture_serve(struct capture_set *set, struct err *e)
 {
-	struct procimage_message m = { .what = PROCIMAGE_HELD };
+	struct procimage_message m = { .what = PROCIMAGE_HELD, .count = set->n };
 	int fds[2];
 
 	if (procimage_send(CAPTURE_SOCK, &m, NULL, 0) < 0)
@@ -335,11 +536,13 @@ static int capture_serve(struct capture_set *set, struct err *e)
 	if (procimage_receive(CAPTURE_SOCK, RELEASE_MS, &m, fds, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < set->n; i++)
-		if (capture_release(&set->c[i], e) < 0)
+		if (capture_release(&set->one[i].c, e) < 0)
 			return -1;
-	for (unsigned i = 0; i < set->n; i++)
-		if (capture_complete(&set->c[i], e) < 0 || capture_send_image(&set->c[i], e) < 0)
-			return -1;
+	for (unsigned k = 0; k < set->nsource; k++)
+		for (unsigned i = 0; i < set->n; i++)
+			if (set->one[i].exec == k && (capture_complete(&set->one[i].c, e) < 0 ||
+						      capture_send_image(&set->one[i], e) < 0))
+				return -1;
 	/* Until the snapshot children are no longer needed. */
 	(void)!poll(&(struct pollfd){ .fd = CAPTURE_SOCK, .events = POLLIN }, 1, END_MS);
 	return 0;
@@ -357,9 +560,12 @@ static _Noreturn void capture_process(int sock, int box, const struct procimage_
 	prctl(PR_SET_NAME, "atoll-capture");
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);
+	set.source = v;
+	set.nsource = n;
+	set.usr_dev = usr_dev;
 	rc = capture_confine(CAPTURE_BOX, &m.err);
 	close(CAPTURE_BOX);
-	if (rc == 0 && (rc = capture_hold_all(&set, v, n, usr_dev, &m.err)) == 0)
+	if (rc == 0 && (rc = capture_hold_all(&set, &m.err)) == 0)
 		rc = capture_serve(&set, &m.err);
 	/* The programs continue first. */
 	capture_end_all(&set);

@@ -9,7 +9,7 @@
  *                          <── HELD ──
  *   files are read
  *                          ── RELEASE ──>     programs continue; the images are completed
- *                          <── IMAGE ──       for each program: an image, a pidfd of its snapshot child
+ *                          <── IMAGE ──       for each process: an image, and a pidfd of its snapshot child, or its pages
  *   reads the snapshot children
  *   closes the socket                         ends the snapshot children */
 #pragma once
@@ -27,6 +27,10 @@ struct procimage_message {
 	enum { PROCIMAGE_HELD = 1, PROCIMAGE_RELEASE, PROCIMAGE_IMAGE } what;
 	struct err err;
 	uint64_t bytes; /* IMAGE: of the file */
+	uint32_t
+		count; /* HELD: of the images that will come: of each exec its processes, parents first */
+	uint32_t exec;   /* IMAGE: index of the exec */
+	uint32_t direct; /* IMAGE: the second descriptor is a file with the pages */
 };
 
 /* Compiles the filter of the capture; once, before the first one. */
@@ -34,7 +38,7 @@ must_check int procimage_capture_prepare(struct err *e);
 /* box: pidfd of its init. usr_dev: the device of the /usr that zygotes see. Returns the pid of the process. */
 must_check pid_t procimage_capture_start(int box, const struct procimage_source *v, unsigned n,
 					 uint64_t usr_dev, int *out_sock, struct err *e);
-/* Receives a message; *out_fds: of an IMAGE the file and the pidfd, else -1. */
+/* Receives a message; *out_fds: of an IMAGE the file and the pidfd or pages, else -1. */
 must_check int procimage_receive(int sock, int timeout_ms, struct procimage_message *m,
 				 int out_fds[2], struct err *e);
 must_check int procimage_send(int sock, const struct procimage_message *m, const int *fds,

@@ -9,6 +9,7 @@
 #include "jail/rlimits.h"
 #include "keeper/host_state.h"
 #include "keeper/procimage_worker.h"
+#include "procimage/plan.h"
 #include "wire/frame.h"
 #include "wire/sock.h"
 
@@ -199,21 +200,26 @@ static void worker_limits(struct image *im)
 }
 
 /* A private copy: the capture could change the file after the check. */
-static int worker_read_image(struct worker_program *p, int file, uint64_t bytes, struct err *e)
+static int worker_read_image(struct image *im, char **out, uint64_t *out_len, int file,
+			     uint64_t bytes, struct err *e)
 {
 	uint64_t have = 0;
 	ssize_t n = 1;
 
 	if (!bytes || bytes > IMAGE_FILE_MOST)
 		return err_set(e, ERR_LIMIT, "an image of %llu bytes", (unsigned long long)bytes);
-	p->bytes = malloc(bytes);
-	if (!p->bytes)
+	*out_len = bytes;
+	*out = malloc(bytes);
+	if (!*out)
 		abort();
-	while (have < bytes && (n = pread(file, p->bytes + have, bytes - have, (off_t)have)) > 0)
+	while (have < bytes && (n = pread(file, *out + have, bytes - have, (off_t)have)) > 0)
 		have += (uint64_t)n;
 	if (have < bytes)
 		return err_set(e, ERR_SYS, "the image is shorter than its capture said");
-	return procimage_decode(&p->image, p->bytes, bytes, e);
+	if (procimage_decode(im, *out, bytes, e) < 0)
+		return -1;
+	worker_limits(im);
+	return 0;
 }
 
 static int worker_host_pid(int pidfd, struct err *e)
@@ -232,20 +238,36 @@ static int worker_host_pid(int pidfd, struct err *e)
 	return n > 0 ? (int)n : err_set(e, ERR_SYS, "the snapshot of the program has ended");
 }
 
+void worker_tree(const struct worker *w, unsigned exec, struct worker_tree *out)
+{
+	*out = (struct worker_tree){ .image = { &w->program[exec].image }, .n = 1 };
+	for (unsigned i = 0; i < w->nbelow; i++)
+		if (w->below[i].exec == exec) {
+			out->image[out->n] = &w->below[i].image;
+			out->pages[out->n++].file = w->below[i].pages;
+		}
+}
+
 static void worker_describe(struct worker *w, unsigned i)
 {
 	struct worker_program *p = &w->program[i];
 	struct wire_image_program *to = &p->about;
-	const uint64_t *n = p->image.header.count;
+	struct worker_tree tree;
 
+	worker_tree(w, i, &tree);
 	*to = (struct wire_image_program){ .ref = w->source[i].state.head.ref,
-					   .pid = image_program(&p->image)->pid,
-					   .threads = (uint32_t)n[TABLE_THREADS],
-					   .descriptors = (uint32_t)n[TABLE_DESCRIPTORS],
-					   .bytes = procimage_memory_bytes(&p->image) };
+					   .pid = image_program(&p->image)->pid };
 	memcpy(to->name, image_program(&p->image)->name, sizeof(to->name));
-	for (uint64_t k = 0; k < n[TABLE_DESCRIPTORS]; k++)
-		to->nlost += image_descriptors(&p->image)[k].kind == DESCRIPTOR_RESET;
+	for (unsigned t = 0; t < tree.n; t++) {
+		const struct image *im = tree.image[t];
+		const uint64_t *n = im->header.count;
+
+		to->threads += (uint32_t)n[TABLE_THREADS];
+		to->descriptors += (uint32_t)n[TABLE_DESCRIPTORS];
+		to->bytes += procimage_memory_bytes(im);
+		for (uint64_t k = 0; k < n[TABLE_DESCRIPTORS]; k++)
+			to->nlost += image_descriptors(im)[k].kind == DESCRIPTOR_RESET;
+	}
 	to->lost = to->nlost ? WIRE_LOST_CONNECTIONS : 0;
 	w->about.bytes += to->bytes;
 }
@@ -253,59 +275,89 @@ static void worker_describe(struct worker *w, unsigned i)
 /* What the box promises about its descriptors must be what init has exported. */
 static int worker_check_image(struct worker *w, unsigned i, struct err *e)
 {
-	const struct image *im = &w->program[i].image;
+	struct worker_tree tree;
 
-	if (image_program(im)->pid != w->source[i].state.pid)
+	worker_tree(w, i, &tree);
+	if (image_program(tree.image[0])->pid != w->source[i].state.pid)
 		return err_set(e, ERR_SYS, "the image is of process %d, not of %d",
-			       image_program(im)->pid, w->source[i].state.pid);
-	for (uint64_t k = 0; k < im->header.count[TABLE_DESCRIPTORS]; k++) {
-		const struct image_descriptor *d = &image_descriptors(im)[k];
+			       image_program(tree.image[0])->pid, w->source[i].state.pid);
+	for (unsigned t = 0; t < tree.n; t++)
+		for (uint64_t k = 0; k < tree.image[t]->header.count[TABLE_DESCRIPTORS]; k++) {
+			const struct image_descriptor *d = &image_descriptors(tree.image[t])[k];
 
-		if (d->kind == DESCRIPTOR_OUTSIDE && d->offset >= 4)
-			return err_set(e, ERR_SYS, "descriptor %d has no other end", d->number);
-	}
-	return 0;
+			if (plan_is_outside(d) && d->offset >= 4)
+				return err_set(e, ERR_SYS, "descriptor %d has no other end",
+					       d->number);
+		}
+	return procimage_check_tree(tree.image, tree.n, e);
 }
 
-static int worker_build(struct worker *w, unsigned i, int file, uint64_t bytes, int child,
-			struct err *e)
+static int worker_build(struct worker *w, unsigned i, struct err *e)
 {
 	struct worker_program *p = &w->program[i];
-	struct pollfd ended = { .fd = child, .events = POLLIN };
+	struct pollfd ended = { .fd = p->child, .events = POLLIN };
+	struct worker_tree tree;
 	int pid;
 
-	if (worker_read_image(p, file, bytes, e) < 0 || worker_check_image(w, i, e) < 0)
+	if (p->child < 0)
+		return err_set(e, ERR_SYS, "the capture sent no image of an exec");
+	if (worker_check_image(w, i, e) < 0)
 		return -1;
-	worker_limits(&p->image);
-	pid = worker_host_pid(child, e);
-	if (pid < 0 || image_zygote_build(&p->zygote, &p->image, pid, &w->confine, e) < 0)
+	worker_tree(w, i, &tree);
+	pid = worker_host_pid(p->child, e);
+	tree.pages[0].process = pid;
+	if (pid < 0 || image_zygote_build_tree(
+			       &p->zygote, &(struct image_tree){ tree.image, tree.pages, tree.n },
+			       &w->confine, e) < 0)
 		return -1;
 	p->built = 1;
 	/* If it has ended, another process may have had its pid meanwhile. */
 	if (poll(&ended, 1, 0) != 0)
 		return err_set(e, ERR_SYS, "the snapshot of process %d has ended early",
 			       image_program(&p->image)->pid);
+	own_close_fd(&p->child);
 	worker_describe(w, i);
 	return 0;
 }
 
-static int worker_receive_images(struct worker *w, int sock, struct err *e)
+static int worker_receive_image(struct worker *w, int sock, struct err *e)
 {
-	for (unsigned i = 0; i < w->n; i++) {
-		struct procimage_message m;
-		int fds[2], rc;
+	struct procimage_message m;
+	struct worker_descendant *d = &w->below[w->nbelow];
+	struct worker_program *p;
+	int fds[2], rc;
 
-		if (procimage_receive(sock, COMPLETE_MS, &m, fds, e) < 0)
-			return -1;
-		rc = m.err.kind ? (*e = m.err, -1)
-		     : m.what != PROCIMAGE_IMAGE || fds[0] < 0 || fds[1] < 0
-			     ? err_set(e, ERR_SYS, "the capture sent an invalid message")
-			     : worker_build(w, i, fds[0], m.bytes, fds[1], e);
-		own_close_fd(&fds[0]);
-		own_close_fd(&fds[1]);
-		if (rc < 0)
-			return -1;
+	if (procimage_receive(sock, COMPLETE_MS, &m, fds, e) < 0)
+		return -1;
+	p = &w->program[m.exec < w->n ? m.exec : 0];
+	if (m.err.kind) {
+		rc = (*e = m.err, -1);
+	} else if (m.what != PROCIMAGE_IMAGE || fds[0] < 0 || fds[1] < 0 || m.exec >= w->n ||
+		   (!m.direct && p->child >= 0) || (m.direct && p->child < 0) ||
+		   w->nbelow == PROCIMAGE_PROGRAMS - 1) {
+		rc = err_set(e, ERR_SYS, "the capture sent an invalid message");
+	} else if (m.direct) {
+		d->exec = m.exec;
+		rc = worker_read_image(&d->image, &d->bytes, &d->bytes_len, fds[0], m.bytes, e);
+		d->pages = steal_fd(&fds[1]);
+		w->nbelow++;
+	} else {
+		rc = worker_read_image(&p->image, &p->bytes, &p->bytes_len, fds[0], m.bytes, e);
+		p->child = steal_fd(&fds[1]);
 	}
+	own_close_fd(&fds[0]);
+	own_close_fd(&fds[1]);
+	return rc;
+}
+
+static int worker_receive_images(struct worker *w, int sock, unsigned count, struct err *e)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (worker_receive_image(w, sock, e) < 0)
+			return -1;
+	for (unsigned i = 0; i < w->n; i++)
+		if (worker_build(w, i, e) < 0)
+			return -1;
 	return 0;
 }
 
@@ -326,10 +378,12 @@ static int worker_await_files(struct worker *w, struct err *e)
 static int worker_capture(struct worker *w, int init, int sock, uint64_t *began_ns, struct err *e)
 {
 	struct procimage_message m;
+	unsigned count;
 	int fds[2];
 
 	if (procimage_receive(sock, HELD_MS, &m, fds, e) < 0)
 		return -1;
+	count = m.count;
 	if (m.err.kind || m.what != PROCIMAGE_HELD) {
 		*e = m.err;
 		return e->kind ? -1 : err_set(e, ERR_SYS, "the capture sent an invalid message");
@@ -342,7 +396,7 @@ static int worker_capture(struct worker *w, int init, int sock, uint64_t *began_
 	if (worker_hold(init, WIRE_HOLD_OFF, e) < 0)
 		return -1;
 	w->about.frozen_us = (now_ns() - *began_ns) / 1000;
-	return worker_receive_images(w, sock, e);
+	return worker_receive_images(w, sock, count, e);
 }
 
 static int worker_take(struct worker *w, int init, int box, struct err *e)
@@ -433,7 +487,7 @@ static _Noreturn void worker_process(const struct procimage_order *take, const i
 		_exit(1);
 	w.sock = SERVICE_FD;
 	for (unsigned i = 0; i < PROCIMAGE_PROGRAMS; i++)
-		w.program[i].content = -1;
+		w.program[i].content = w.program[i].child = -1;
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	worker_confinement(&w, take);

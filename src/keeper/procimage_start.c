@@ -57,14 +57,19 @@ static int ends_open(struct start_ends *x, const struct wire_exec_state *s, uint
 }
 
 /* The bytes that the program had not read yet. */
-static int ends_fill(const struct start_ends *x, const struct image *im, struct err *e)
+static int ends_fill(const struct start_ends *x, const struct worker_tree *tree, struct err *e)
 {
-	for (uint64_t k = 0; k < im->header.count[TABLE_DESCRIPTORS]; k++) {
-		const struct image_descriptor *d = &image_descriptors(im)[k];
+	const struct image_descriptor *d;
+	const struct image *im;
+	unsigned filled = 0;
+
+	for (unsigned k = 0; (d = plan_outside(tree->image, tree->n, k, &im)); k++) {
 		int fd;
 
-		if (d->kind != DESCRIPTOR_OUTSIDE || !d->data_bytes)
+		/* Two descriptions of one pipe have the same bytes. */
+		if (!d->data_bytes || filled >> d->offset & 1)
 			continue;
+		filled |= 1U << d->offset;
 		fd = x->init[d->offset];
 		if (d->offset == STDIN)
 			fcntl(fd, F_SETPIPE_SZ, (int)d->data_bytes);
@@ -133,18 +138,33 @@ static int start_namespaces(uint64_t features)
 	return flags;
 }
 
-/* Above all pids and tids of the image, so that the helper takes none of them. */
+static int start_most(int most, int32_t number)
+{
+	return number > most ? number : most;
+}
+
+static int start_highest(const struct image *im, int most)
+{
+	const struct image_program *p = image_program(im);
+
+	for (uint64_t k = 0; k < im->header.count[TABLE_THREADS]; k++)
+		most = start_most(most, image_threads(im)[k].tid);
+	for (uint64_t k = 0; k < im->header.count[TABLE_ZOMBIES]; k++)
+		most = start_most(start_most(most, image_zombies(im)[k].pid),
+				  image_zombies(im)[k].group);
+	return start_most(start_most(most, p->group), p->session);
+}
+
+/* Above all pids and tids of the image, so that the helper takes none of them. That of each exec and those that its
+ * tree needs for a moment are others: the helper before may still be ending. */
 static int start_helper_pid(const struct worker *w)
 {
 	int most = 2;
 
-	for (unsigned i = 0; i < w->n; i++) {
-		const struct image *im = &w->program[i].image;
-
-		for (uint64_t k = 0; k < im->header.count[TABLE_THREADS]; k++)
-			if (image_threads(im)[k].tid > most)
-				most = image_threads(im)[k].tid;
-	}
+	for (unsigned i = 0; i < w->n; i++)
+		most = start_highest(&w->program[i].image, most);
+	for (unsigned i = 0; i < w->nbelow; i++)
+		most = start_highest(&w->below[i].image, most);
 	return most + 1;
 }
 
@@ -153,23 +173,24 @@ static int start_one(struct worker *w, unsigned i, const struct procimage_order 
 {
 	struct worker_program *p = &w->program[i];
 	auto_ends x = { { -1, -1, -1, -1 }, { -1, -1, -1, -1 } };
+	const struct image_descriptor *d;
 	int outside[RESTORER_OUTSIDE];
+	struct worker_tree tree;
+	const struct image *im;
 	struct image_target t = { .init = fds[1],
 				  .namespaces = start_namespaces(o->features),
-				  .helper = start_helper_pid(w),
+				  .helper = start_helper_pid(w) + (int)i * (RESTORER_PROCESSES + 1),
 				  .tasks = fds + 2,
 				  .ntasks = n - 2,
 				  .outside = outside };
 
+	worker_tree(w, i, &tree);
 	if (ends_open(&x, &w->source[i].state, o->uid_base + JAIL_INIT_ID, e) < 0 ||
-	    ends_fill(&x, &p->image, e) < 0)
+	    ends_fill(&x, &tree, e) < 0)
 		return -1;
-	for (uint64_t k = 0; k < p->image.header.count[TABLE_DESCRIPTORS]; k++) {
-		const struct image_descriptor *d = &image_descriptors(&p->image)[k];
-
-		if (d->kind != DESCRIPTOR_OUTSIDE)
-			continue;
-		if (x.program[d->offset] < 0 && ends_closed(&x, d, &p->image, e) < 0)
+	while (t.noutside < RESTORER_OUTSIDE &&
+	       (d = plan_outside(tree.image, tree.n, t.noutside, &im))) {
+		if (x.program[d->offset] < 0 && ends_closed(&x, d, im, e) < 0)
 			return -1;
 		outside[t.noutside++] = x.program[d->offset];
 	}

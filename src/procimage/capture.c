@@ -1,5 +1,6 @@
 /* capture.c - see capture.h. */
 #include "procimage/capture.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "procimage/keep.h"
 
@@ -67,10 +68,20 @@ static void capture_add_threads(struct capture *c)
 	}
 }
 
-static int capture_stopped(struct capture *c, const struct capture_options *o, struct err *e)
+/* A descendant: everything is read while it is stopped. */
+static int capture_read_direct(struct capture *c, struct err *e)
+{
+	return capture_ask_child(c, e) < 0 || capture_read_flags(c, e) < 0 ||
+			       capture_copy_pages(c, e) < 0
+		       ? -1
+		       : 0;
+}
+
+int capture_read(struct capture *c, const struct capture_options *o, struct err *e)
 {
 	struct tracee *t = &c->tracee;
 
+	c->options = *o;
 	if (capture_sort_threads(t, e) < 0 || capture_check_threads(c, e) < 0 ||
 	    tracee_prepare_calls(t, e) < 0 || capture_read_program(c, o, e) < 0 ||
 	    capture_read_areas(c, e) < 0 || capture_read_descriptors(c, o, e) < 0)
@@ -78,24 +89,33 @@ static int capture_stopped(struct capture *c, const struct capture_options *o, s
 	for (unsigned i = 0; i < t->nthreads; i++)
 		if (tracee_ask_thread(t, &t->threads[i], e) < 0)
 			return -1;
-	if (tracee_fork(t, e) < 0 || capture_save_unforked(c, e) < 0)
+	if (o->direct ? capture_read_direct(c, e) < 0
+		      : tracee_fork(t, e) < 0 || capture_save_unforked(c, e) < 0)
 		return -1;
 	capture_add_threads(c);
 	return 0;
+}
+
+int capture_stop(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e)
+{
+	*c = (struct capture){ .tracee.memory = -1, .options = *o, .pages = -1 };
+	procimage_init(&c->image);
+	c->began_us = capture_now_us();
+	if (tracee_stop(&c->tracee, pid, o->timeout_ms ? o->timeout_ms : 2000, e) == 0)
+		return 0;
+	capture_fini(c);
+	return -1;
 }
 
 int capture_hold(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e)
 {
 	struct err ignored;
 
-	*c = (struct capture){ .tracee.memory = -1, .options = *o };
-	procimage_init(&c->image);
-	c->began_us = capture_now_us();
-	if (tracee_stop(&c->tracee, pid, o->timeout_ms ? o->timeout_ms : 2000, e) == 0) {
-		if (capture_stopped(c, o, e) == 0)
-			return 0;
-		(void)!capture_release(c, &ignored);
-	}
+	if (capture_stop(c, pid, o, e) < 0)
+		return -1;
+	if (capture_read(c, o, e) == 0 && capture_relate(&c, 1, e) == 0)
+		return 0;
+	(void)!capture_release(c, &ignored);
 	capture_fini(c);
 	return -1;
 }
@@ -110,9 +130,11 @@ int capture_release(struct capture *c, struct err *e)
 
 int capture_complete(struct capture *c, struct err *e)
 {
-	if (capture_restore_unforked(c, e) < 0 || capture_ask_child(c, e) < 0 ||
-	    capture_read_flags(c, e) < 0 || capture_read_runs(c, e) < 0 ||
-	    procimage_check(&c->image, e) < 0)
+	if (!c->options.direct &&
+	    (capture_restore_unforked(c, e) < 0 || capture_ask_child(c, e) < 0 ||
+	     capture_read_flags(c, e) < 0 || capture_read_runs(c, e) < 0))
+		return -1;
+	if (procimage_check(&c->image, e) < 0)
 		return -1;
 	c->took_us = (unsigned)(capture_now_us() - c->began_us);
 	return 0;
@@ -135,10 +157,11 @@ void capture_fini(struct capture *c)
 		free(c->saved[i].content);
 	free(c->saved);
 	procimage_fini(&c->image);
-	*c = (struct capture){ .tracee.memory = -1 };
+	own_close_fd(&c->pages);
+	*c = (struct capture){ .tracee.memory = -1, .pages = -1 };
 }
 
 pid_t capture_memory_pid(const struct capture *c)
 {
-	return c->tracee.child_pid;
+	return c->options.direct ? c->tracee.pid : c->tracee.child_pid;
 }

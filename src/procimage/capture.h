@@ -27,6 +27,13 @@ struct capture_options {
 	uint64_t shared_dev;
 	/* A connected unix socket whose other end is not found is outside[foreign - 1]; 0: none. */
 	unsigned foreign;
+	/* The processes of the same tree that were read before, parents first. */
+	struct capture *const *before;
+	unsigned nbefore;
+	uint32_t *objects; /* the last number given to a description that they share */
+	/* No snapshot child, which would be a child of the parent of the process: all pages are copied while it is
+	 * stopped. */
+	int direct;
 };
 
 struct capture_saved { /* memory that the snapshot child does not have */
@@ -43,11 +50,17 @@ struct capture {
 	unsigned took_us;
 	uint64_t began_us;
 	struct capture_options options;
+	int pages; /* of a direct capture: the file with the pages of all runs; else -1 */
 };
 
 /* The two halves of capture_take(): after the first one the program is stopped, and its state and its
  * snapshot child exist. On failure the source continues as before and c is empty. */
 int capture_hold(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e);
+/* For a tree, capture_hold() in three parts: all processes are stopped before the first one is read. */
+int capture_stop(struct capture *c, pid_t pid, const struct capture_options *o, struct err *e);
+int capture_read(struct capture *c, const struct capture_options *o, struct err *e);
+/* Pipes and pairs between them; the first one is the parent of all others. */
+int capture_relate(struct capture *const *v, unsigned n, struct err *e);
 int capture_release(struct capture *c, struct err *e); /* the source continues */
 int capture_complete(struct capture *c,
 		     struct err *e); /* after it; the caller calls capture_fini() */
@@ -65,6 +78,7 @@ int capture_save_unforked(struct capture *c, struct err *e); /* source stopped, 
 int capture_read_flags(struct capture *c, struct err *e);    /* from the child */
 int capture_restore_unforked(struct capture *c, struct err *e);
 int capture_read_runs(struct capture *c, struct err *e);
+int capture_copy_pages(struct capture *c, struct err *e); /* of a direct capture */
 /* source stopped */
 int capture_read_program(struct capture *c, const struct capture_options *o, struct err *e);
 int capture_ask_child(struct capture *c, struct err *e);

@@ -81,20 +81,44 @@ static int capture_read_info(struct capture *c, struct open_descriptor *o, struc
 
 /* ---- numbers of one description ---- */
 
-static int capture_is_same(struct capture *c, int a, int b)
+static int capture_is_same(const struct capture *a, int x, const struct capture *b, int y)
 {
-	return syscall(SYS_kcmp, c->tracee.pid, c->tracee.pid, KCMP_FILE, a, b) == 0;
+	return syscall(SYS_kcmp, a->tracee.pid, b->tracee.pid, KCMP_FILE, x, y) == 0;
 }
 
-static int capture_find_same(struct capture *c, const struct open_descriptor *o)
+/* The descriptor of `in` with the same description, or NULL. */
+static struct image_descriptor *capture_find_same(const struct capture *c,
+						  const struct open_descriptor *o,
+						  const struct capture *in)
 {
-	const struct image_descriptor *d = image_descriptors(&c->image);
+	struct image_descriptor *d = image_descriptors(&in->image);
 
-	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++)
-		if (d[i].kind != DESCRIPTOR_SAME && d[i].inode == o->st.st_ino &&
-		    capture_is_same(c, d[i].number, o->number))
-			return d[i].number;
-	return -1;
+	for (uint64_t i = 0; i < in->image.header.count[TABLE_DESCRIPTORS]; i++)
+		if (d[i].kind != DESCRIPTOR_SAME && (in == c || d[i].kind != DESCRIPTOR_OBJECT) &&
+		    d[i].inode == o->st.st_ino && capture_is_same(in, d[i].number, c, o->number))
+			return &d[i];
+	return NULL;
+}
+
+/* A description that another process of the tree has, too. 1: found. */
+static int capture_find_object(const struct capture *c, struct image_descriptor *d,
+			       const struct open_descriptor *o, struct err *e)
+{
+	for (unsigned k = 0; k < c->options.nbefore; k++) {
+		struct image_descriptor *x = capture_find_same(c, o, c->options.before[k]);
+
+		if (!x)
+			continue;
+		if (!x->object)
+			x->object = ++*c->options.objects;
+		if (x->object >= IMAGE_OBJECTS_MOST)
+			return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, o->number,
+					   "more than 4,095 shared descriptions");
+		d->kind = DESCRIPTOR_OBJECT;
+		d->object = x->object;
+		return 1;
+	}
+	return 0;
 }
 
 /* ---- kinds ---- */
@@ -134,17 +158,6 @@ static int capture_add_content(struct capture *c, struct image_descriptor *d,
 	return 0;
 }
 
-/* Memory that is also mapped would no longer be the same memory. */
-static int capture_is_mapped(const struct capture *c, uint64_t inode)
-{
-	const struct image_area *a = image_areas(&c->image);
-
-	for (uint64_t i = 0; i < c->image.header.count[TABLE_AREAS]; i++)
-		if (a[i].kind == AREA_SHARED && a[i].offset == inode)
-			return 1;
-	return 0;
-}
-
 static int capture_add_file(struct capture *c, struct image_descriptor *d,
 			    const struct open_descriptor *o, struct err *e)
 {
@@ -153,9 +166,6 @@ static int capture_add_file(struct capture *c, struct image_descriptor *d,
 
 	d->offset = capture_info_number(o, "pos:\t", 10);
 	if (!o->st.st_nlink || !strncmp(o->target, "/memfd:", 7)) {
-		if (capture_is_mapped(c, o->st.st_ino))
-			return keep_refuse(e, KEEP_DELETED, c->tracee.pid, o->number,
-					   "also mapped as shared memory");
 		d->kind = DESCRIPTOR_MEMORY;
 		return capture_add_content(c, d, o, e);
 	}
@@ -306,6 +316,8 @@ static int capture_add_outside(struct capture *c, struct image_descriptor *d,
 {
 	d->kind = DESCRIPTOR_OUTSIDE;
 	d->offset = (uint64_t)index;
+	if (c->options.nbefore)
+		d->object = ++*c->options.objects;
 	if (S_ISSOCK(o->st.st_mode))
 		return capture_add_waiting(c, d, o, e);
 	if (S_ISFIFO(o->st.st_mode) && (o->flags & O_ACCMODE) != O_WRONLY)
@@ -319,11 +331,16 @@ static int capture_describe(struct capture *c, struct image_descriptor *d,
 {
 	int index;
 
-	d->peer = capture_find_same(c, o);
-	if (d->peer >= 0) {
+	const struct image_descriptor *same = capture_find_same(c, o, c);
+
+	if (same) {
 		d->kind = DESCRIPTOR_SAME;
+		d->peer = same->number;
 		return 0;
 	}
+	index = capture_find_object(c, d, o, e);
+	if (index)
+		return index < 0 ? -1 : 0;
 	index = capture_find_outside(c, opt, o);
 	if (index >= 0)
 		return capture_add_outside(c, d, o, index, e);
@@ -350,37 +367,10 @@ static int capture_number_exists(const struct capture *c, int number)
 	return 0;
 }
 
-static int capture_pair_pipe(struct capture *c, struct image_descriptor *d, struct err *e)
-{
-	struct image_descriptor *all = image_descriptors(&c->image);
-	unsigned readers = 0, writers = 0;
-
-	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++) {
-		if (all[i].kind != DESCRIPTOR_PIPE || all[i].inode != d->inode)
-			continue;
-		if (d->peer < 0)
-			d->peer = all[i].number;
-		readers += (all[i].flags & O_ACCMODE) != O_WRONLY;
-		writers += (all[i].flags & O_ACCMODE) != O_RDONLY;
-	}
-	if (!readers || !writers)
-		return keep_refuse(e, KEEP_OTHER_PIPE, c->tracee.pid, d->number,
-				   readers ? "reading end" : "writing end");
-	return 0;
-}
-
-static int capture_relate(struct capture *c, struct err *e)
+static int capture_check_watches(struct capture *c, struct err *e)
 {
 	const struct image_watch *w = image_watches(&c->image);
 
-	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++) {
-		struct image_descriptor *d = &image_descriptors(&c->image)[i];
-
-		if (d->kind == DESCRIPTOR_PIPE && capture_pair_pipe(c, d, e) < 0)
-			return -1;
-		if (d->kind == DESCRIPTOR_PAIR && capture_pair_socket(c, d, e) < 0)
-			return -1;
-	}
 	for (uint64_t i = 0; i < c->image.header.count[TABLE_WATCHES]; i++)
 		if (!capture_number_exists(c, w[i].number))
 			return keep_refuse(e, KEEP_OTHER, c->tracee.pid, w[i].epoll,
@@ -411,5 +401,5 @@ int capture_read_descriptors(struct capture *c, const struct capture_options *op
 			return -1;
 		*(struct image_descriptor *)procimage_add(&c->image, TABLE_DESCRIPTORS, 1) = d;
 	}
-	return capture_relate(c, e);
+	return capture_check_watches(c, e);
 }

@@ -14,8 +14,6 @@ struct open_descriptor {
 
 int capture_add_socket(struct capture *c, struct image_descriptor *d,
 		       const struct open_descriptor *o, struct err *e);
-/* Finds the other end of a socket pair in the same program. */
-int capture_pair_socket(struct capture *c, struct image_descriptor *d, struct err *e);
 /* Inode of the other end of a unix socket; 0: unknown or none. */
 uint64_t capture_unix_peer(struct capture *c, uint64_t inode);
 int capture_is_connected_unix(struct capture *c, int number);

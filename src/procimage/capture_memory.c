@@ -146,6 +146,28 @@ static int capture_classify(struct capture *c, const struct map_line *m, struct 
 	return capture_is_shared_file(c, p, makedev(m->major, m->minor)) ? AREA_FILE : AREA_ANON;
 }
 
+static int capture_image_has_shared(const struct image *im, const struct image_area *a)
+{
+	for (uint64_t i = 0; i < im->header.count[TABLE_AREAS]; i++) {
+		const struct image_area *b = &image_areas(im)[i];
+
+		if (b->kind == AREA_SHARED && !(b->flags & AREA_ELSEWHERE) &&
+		    b->offset == a->offset && b->at_page == a->at_page &&
+		    b->end - b->start == a->end - a->start && b->prot & PROT_READ)
+			return 1;
+	}
+	return 0;
+}
+
+/* Another process of the tree, or another area, has the content already. */
+static int capture_has_shared(const struct capture *c, const struct image_area *a)
+{
+	for (unsigned i = 0; i < c->options.nbefore; i++)
+		if (capture_image_has_shared(&c->options.before[i]->image, a))
+			return 1;
+	return capture_image_has_shared(&c->image, a);
+}
+
 static int capture_add_area(struct capture *c, const struct map_line *m, struct err *e)
 {
 	struct image_area a = { .start = m->start, .end = m->end, .prot = (uint16_t)m->prot };
@@ -161,8 +183,12 @@ static int capture_add_area(struct capture *c, const struct map_line *m, struct 
 		if (capture_add_file(c, m, &a.file, e) < 0)
 			return -1;
 	}
-	if (kind == AREA_SHARED)
+	if (kind == AREA_SHARED) {
 		a.offset = m->inode;
+		a.at_page = (uint32_t)(m->offset / c->image.header.page_bytes);
+		if (capture_has_shared(c, &a))
+			a.flags |= AREA_ELSEWHERE;
+	}
 	if (kind == AREA_ANON && m->inode)
 		a.flags |= AREA_COPIED;
 	if (!strcmp(m->path, "[stack]"))
@@ -256,8 +282,9 @@ int capture_save_unforked(struct capture *c, struct err *e)
 	fclose(maps);
 	/* Shared memory continues to change in the source. */
 	for (i = 0; rc == 0 && i < n; i++)
-		if (image_areas(im)[i].kind == AREA_SHARED ||
-		    (image_areas(im)[i].flags & AREA_COPIED))
+		if (!(image_areas(im)[i].flags & AREA_ELSEWHERE) &&
+		    (image_areas(im)[i].kind == AREA_SHARED ||
+		     (image_areas(im)[i].flags & AREA_COPIED)))
 			rc = capture_save(c, &image_areas(im)[i], e);
 	return rc;
 }
@@ -307,7 +334,8 @@ static uint32_t capture_parse_flags(const char *line)
 		uint32_t flag;
 	} names[] = { { " gd", AREA_GROWS_DOWN },  { " wf", AREA_WIPE_ON_FORK },
 		      { " hg", AREA_LARGE_PAGES }, { " nh", AREA_SMALL_PAGES },
-		      { " dd", AREA_DONT_DUMP },   { " nr", AREA_NO_RESERVE } };
+		      { " dd", AREA_DONT_DUMP },   { " nr", AREA_NO_RESERVE },
+		      { " dc", AREA_DONT_FORK } };
 	uint32_t flags = 0;
 
 	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
@@ -327,7 +355,7 @@ int capture_read_flags(struct capture *c, struct err *e)
 	FILE *smaps;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", c->tracee.child_pid);
+	snprintf(path, sizeof(path), "/proc/%d/smaps", capture_memory_pid(c));
 	smaps = fopen(path, "re");
 	if (!smaps)
 		return err_sys(e, "read %s", path);
@@ -452,7 +480,7 @@ int capture_read_runs(struct capture *c, struct err *e)
 	char path[64];
 	auto_fd int pagemap = -1;
 
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", c->tracee.child_pid);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", capture_memory_pid(c));
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (pagemap < 0)
 		return err_sys(e, "read %s", path);
@@ -460,7 +488,7 @@ int capture_read_runs(struct capture *c, struct err *e)
 		struct image_area a = image_areas(im)[i];
 
 		if (a.kind == AREA_KERNEL || a.kind == AREA_FILE_SHARED ||
-		    (a.flags & AREA_WIPE_ON_FORK))
+		    a.flags & (AREA_WIPE_ON_FORK | AREA_ELSEWHERE))
 			continue;
 		if (capture_scan(im, pagemap, &a) < 0 &&
 		    (errno != ENOTTY || capture_scan_words(im, pagemap, &a) < 0))
@@ -472,5 +500,81 @@ int capture_read_runs(struct capture *c, struct err *e)
 	if (procimage_memory_bytes(im) > IMAGE_MEMORY_MOST)
 		return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, -1,
 				   "more than 8 GiB of memory");
+	return 0;
+}
+
+/* ---- direct captures ---- */
+
+static int capture_is_zero(const char *bytes, size_t len)
+{
+	return !bytes[0] && !memcmp(bytes, bytes + 1, len - 1);
+}
+
+/* The pages of [start, end) go to the file; those of zeros are left out. A mapping may be longer than its file. */
+static int capture_copy_range(struct capture *c, uint64_t start, uint64_t end, struct err *e)
+{
+	static char bytes[1 << 18];
+	uint64_t page = c->image.header.page_bytes;
+
+	for (uint64_t at = start; at < end;) {
+		size_t want = end - at < sizeof(bytes) ? end - at : sizeof(bytes);
+		ssize_t n = pread(c->tracee.memory, bytes, want, (off_t)at);
+
+		if (n < (ssize_t)page) {
+			at += page;
+			continue;
+		}
+		for (ssize_t k = 0; k + (ssize_t)page <= n; k += (ssize_t)page, at += page) {
+			if (capture_is_zero(bytes + k, page))
+				continue;
+			if (write(c->pages, bytes + k, page) != (ssize_t)page)
+				return err_sys(e, "copy the pages of process %d", c->tracee.pid);
+			capture_add_run(&c->image, at, at + page);
+		}
+	}
+	return 0;
+}
+
+static int capture_copy_area(struct capture *c, int pagemap, const struct image_area *a,
+			     struct err *e)
+{
+	struct image found = { .header = c->image.header };
+	int rc = 0;
+
+	found.header.count[TABLE_RUNS] = 0;
+	if (a->kind == AREA_SHARED || a->flags & AREA_COPIED)
+		return capture_copy_range(c, a->start, a->end, e);
+	if (capture_scan(&found, pagemap, a) < 0 &&
+	    (errno != ENOTTY || capture_scan_words(&found, pagemap, a) < 0))
+		rc = err_sys(e, "find the pages of process %d", c->tracee.pid);
+	for (uint64_t i = 0; rc == 0 && i < found.header.count[TABLE_RUNS]; i++)
+		rc = capture_copy_range(c, image_runs(&found)[i].start,
+					image_runs(&found)[i].start +
+						image_runs(&found)[i].pages *
+							found.header.page_bytes,
+					e);
+	free(found.table[TABLE_RUNS].at);
+	return rc;
+}
+
+int capture_copy_pages(struct capture *c, struct err *e)
+{
+	char path[64];
+	auto_fd int pagemap = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", c->tracee.pid);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	c->pages = memfd_create("pages", MFD_CLOEXEC);
+	if (pagemap < 0 || c->pages < 0)
+		return err_sys(e, "copy the pages of process %d", c->tracee.pid);
+	for (uint64_t i = 0; i < c->image.header.count[TABLE_AREAS]; i++) {
+		struct image_area a = image_areas(&c->image)[i];
+
+		if (a.kind == AREA_KERNEL || a.kind == AREA_FILE_SHARED ||
+		    a.flags & (AREA_WIPE_ON_FORK | AREA_ELSEWHERE))
+			continue;
+		if (capture_copy_area(c, pagemap, &a, e) < 0)
+			return -1;
+	}
 	return 0;
 }

@@ -113,15 +113,8 @@ static int capture_read_status(struct capture *c, const struct capture_options *
 static int capture_refuse_state(struct capture *c, struct err *e)
 {
 	pid_t pid = c->tracee.pid;
-	char text[8192], name[64];
+	char text[8192];
 
-	for (unsigned i = 0; i < c->tracee.nthreads; i++) {
-		snprintf(name, sizeof(name), "task/%d/children", c->tracee.threads[i].state.tid);
-		if (capture_read_proc(pid, name, text, 64, e) < 0)
-			return -1;
-		if (text[0])
-			return keep_refuse(e, KEEP_CHILDREN, pid, -1, text);
-	}
 	if (capture_read_proc(pid, "timers", text, sizeof(text), e) > 0)
 		return keep_refuse(e, KEEP_POSIX_TIMER, pid, -1, "timer_create");
 	return 0;
@@ -168,19 +161,18 @@ static int capture_read_links(struct capture *c, struct err *e)
 	target[n] = 0;
 	snprintf(full, sizeof(full), "/proc/%d/root%s", c->tracee.pid, target);
 	if (access(full, F_OK) < 0)
-		return err_sys(e, "the program of process %d, %s, has no name", c->tracee.pid,
-			       target);
-	if (!capture_is_shared_file(c, target, st.st_dev))
 		return keep_refuse(e, KEEP_EXECUTABLE, c->tracee.pid, -1, target);
 	name = procimage_add_string(im, target);
 	image_program(im)->exe = (uint32_t)im->header.count[TABLE_FILES];
-	*(struct image_file *)procimage_add(im, TABLE_FILES, 1) =
-		(struct image_file){ .path = name,
-				     .size = (uint64_t)st.st_size,
-				     .mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 +
-						 (uint64_t)st.st_mtim.tv_nsec,
-				     .dev = st.st_dev,
-				     .ino = st.st_ino };
+	*(struct image_file *)procimage_add(im, TABLE_FILES, 1) = (struct image_file){
+		.path = name,
+		.place = capture_is_shared_file(c, target, st.st_dev) ? IMAGE_FILE_SHARED
+								      : IMAGE_FILE_BOX,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
+		.dev = st.st_dev,
+		.ino = st.st_ino
+	};
 	return 0;
 }
 
@@ -232,13 +224,14 @@ int capture_read_program(struct capture *c, const struct capture_options *o, str
 /* Handlers and the end of the heap are the same in the child. */
 int capture_ask_child(struct capture *c, struct err *e)
 {
+	struct tracee_thread *th = c->options.direct ? &c->tracee.threads[0] : &c->tracee.child;
 	struct image_program *p = image_program(&c->image);
 	const uint64_t none[6] = { 0 }, dumpable[6] = { PR_GET_DUMPABLE };
 	char path[64];
 	auto_fd int memory = -1;
 	long rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", c->tracee.child_pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", capture_memory_pid(c));
 	memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return err_sys(e, "open the memory of the snapshot child");
@@ -246,16 +239,16 @@ int capture_ask_child(struct capture *c, struct err *e)
 		const uint64_t args[6] = { i + 1, 0, c->tracee.results, 8 };
 		uint64_t words[4];
 
-		if (tracee_call(&c->tracee, &c->tracee.child, SYS_rt_sigaction, args, &rc, e) < 0)
+		if (tracee_call(&c->tracee, th, SYS_rt_sigaction, args, &rc, e) < 0)
 			return -1;
 		if (rc < 0 || pread(memory, words, 32, (off_t)c->tracee.results) != 32)
 			return err_set(e, ERR_SYS, "cannot read the handler of signal %u", i + 1);
 		p->actions[i] = (struct image_action){ words[0], words[1], words[2], words[3] };
 	}
-	if (tracee_call(&c->tracee, &c->tracee.child, SYS_brk, none, &rc, e) < 0)
+	if (tracee_call(&c->tracee, th, SYS_brk, none, &rc, e) < 0)
 		return -1;
 	p->brk[1] = (uint64_t)rc;
-	if (tracee_call(&c->tracee, &c->tracee.child, SYS_prctl, dumpable, &rc, e) < 0)
+	if (tracee_call(&c->tracee, th, SYS_prctl, dumpable, &rc, e) < 0)
 		return -1;
 	p->dumpable = rc > 0 ? (uint32_t)rc : 0;
 	return 0;

@@ -152,18 +152,6 @@ static int capture_add_pair(struct capture *c, struct image_descriptor *d,
 	return capture_peek(c, d, o, fd, type, e);
 }
 
-int capture_pair_socket(struct capture *c, struct image_descriptor *d, struct err *e)
-{
-	struct image_descriptor *all = image_descriptors(&c->image);
-
-	for (uint64_t i = 0; i < c->image.header.count[TABLE_DESCRIPTORS]; i++)
-		if (all[i].kind == DESCRIPTOR_PAIR && all[i].inode == d->offset && d->offset) {
-			d->peer = all[i].number < d->number ? all[i].number : d->number;
-			return 0;
-		}
-	return keep_refuse(e, KEEP_OTHER_SOCKET, c->tracee.pid, d->number, "unix socket");
-}
-
 /* ---- all sockets ---- */
 
 static int capture_add_listener(struct capture *c, struct image_descriptor *d, int fd, int domain)

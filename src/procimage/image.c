@@ -15,6 +15,7 @@ const size_t procimage_record_bytes[IMAGE_TABLES] = {
 	[TABLE_THREADS] = sizeof(struct image_thread),
 	[TABLE_DESCRIPTORS] = sizeof(struct image_descriptor),
 	[TABLE_WATCHES] = sizeof(struct image_watch),
+	[TABLE_ZOMBIES] = sizeof(struct image_zombie),
 	[TABLE_VECTORS] = 1,
 	[TABLE_STRINGS] = 1,
 };
@@ -27,6 +28,7 @@ static const uint64_t most[IMAGE_TABLES] = {
 	[TABLE_THREADS] = IMAGE_THREADS_MOST,
 	[TABLE_DESCRIPTORS] = IMAGE_DESCRIPTORS_MOST,
 	[TABLE_WATCHES] = 16 * IMAGE_DESCRIPTORS_MOST,
+	[TABLE_ZOMBIES] = IMAGE_ZOMBIES_MOST,
 	[TABLE_VECTORS] = (uint64_t)IMAGE_VECTOR * IMAGE_THREADS_MOST,
 	[TABLE_STRINGS] = IMAGE_STRINGS_MOST,
 };

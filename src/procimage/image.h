@@ -14,7 +14,7 @@ struct err;
 
 #define IMAGE_MAGIC UINT64_C(0x3147414d49434f52) /* "ROCIMAG1" */
 enum {
-	IMAGE_VERSION = 1,
+	IMAGE_VERSION = 2,
 	IMAGE_THREADS_MOST = 512,
 	IMAGE_DESCRIPTORS_MOST = 4096,
 	IMAGE_AREAS_MOST = 65536,
@@ -27,6 +27,9 @@ enum {
 	IMAGE_VECTOR =
 		16384, /* bytes of floating-point and vector registers of a thread, at most */
 	IMAGE_NUMBER_MOST = 1 << 20, /* of a descriptor */
+	IMAGE_PROCESSES_MOST = 64,   /* of a tree */
+	IMAGE_OBJECTS_MOST = 4096,   /* descriptions that processes of a tree share */
+	IMAGE_ZOMBIES_MOST = 64,
 };
 #define IMAGE_MEMORY_MOST (UINT64_C(8) << 30)
 
@@ -49,8 +52,9 @@ enum { /* bits of image_area.flags */
        AREA_SMALL_PAGES = 16,
        AREA_DONT_DUMP = 32,
        AREA_NO_RESERVE = 64,
-       AREA_COPIED = 128, /* private memory of a deleted file: all pages are in the image */
-       AREA_FLAGS = 255
+       AREA_COPIED = 128,    /* private memory of a deleted file: all pages are in the image */
+       AREA_ELSEWHERE = 256, /* shared memory whose content another area of the tree has */
+       AREA_FLAGS = 511
 };
 
 struct image_area {
@@ -60,7 +64,7 @@ struct image_area {
 	uint16_t kind;
 	uint16_t prot; /* PROT_* */
 	uint32_t flags;
-	uint32_t reserved; /* 0 */
+	uint32_t at_page; /* of shared memory: where it begins in its object */
 };
 
 struct image_run { /* pages with content, in address order */
@@ -68,9 +72,14 @@ struct image_run { /* pages with content, in address order */
 	uint64_t pages;
 };
 
-struct image_file {    /* a mapped file, identified by what must not have changed */
-	uint32_t path; /* string */
-	uint32_t reserved;
+enum {
+	IMAGE_FILE_SHARED,
+	IMAGE_FILE_BOX
+}; /* of /usr; of the disk of the box, opened by the copy */
+
+struct image_file {     /* a mapped file, identified by what must not have changed */
+	uint32_t path;  /* string */
+	uint32_t place; /* IMAGE_FILE_* */
 	uint64_t size;
 	uint64_t mtime_ns;
 	uint64_t dev, ino; /* on this boot */
@@ -109,6 +118,8 @@ enum image_descriptor_kind {
 	DESCRIPTOR_MEMORY,  /* memfd or deleted file; content in `data` */
 	DESCRIPTOR_OUTSIDE, /* the other end is held by the caller, which supplies a new one */
 	DESCRIPTOR_RESET,   /* a connection to the outside: reset in the copy */
+	DESCRIPTOR_OBJECT, /* the description `object`, which another descriptor of the tree describes */
+	DESCRIPTOR_TERMINAL, /* of the exec, from outside as DESCRIPTOR_OUTSIDE; settings in `data` */
 	DESCRIPTOR_KINDS
 };
 
@@ -125,6 +136,8 @@ struct image_descriptor {
 	uint32_t data_bytes;
 	uint32_t type; /* sockets: domain << 16 | type; timers: clock; memory: seals */
 	uint32_t backlog;
+	uint32_t object; /* not 0: processes of the tree share it under this number */
+	uint32_t reserved;
 };
 
 struct image_watch { /* a row of an epoll's interest list */
@@ -153,6 +166,17 @@ struct image_program {
 	uint64_t pending;      /* signals sent to the process */
 	uint64_t call_at;      /* instruction that makes a system call and returns */
 	char name[16];
+	uint32_t early;   /* born before its parent made its session */
+	uint32_t stopped; /* by a signal */
+};
+/* parent: pid of a process of the same tree; 1: init, of a process whose parent has ended; 0: the first
+ * process of a tree. */
+
+struct image_zombie { /* a child that has ended and was not waited for */
+	int32_t pid, group;
+	uint32_t status; /* as wait() has it */
+	uint32_t reserved;
+	char name[16];
 };
 
 enum image_table {
@@ -163,6 +187,7 @@ enum image_table {
 	TABLE_THREADS,
 	TABLE_DESCRIPTORS,
 	TABLE_WATCHES,
+	TABLE_ZOMBIES,
 	TABLE_VECTORS,
 	TABLE_STRINGS, /* each ends with a NUL; binary content has its length beside it */
 	IMAGE_TABLES
@@ -215,6 +240,10 @@ static inline struct image_watch *image_watches(const struct image *im)
 {
 	return im->table[TABLE_WATCHES].at;
 }
+static inline struct image_zombie *image_zombies(const struct image *im)
+{
+	return im->table[TABLE_ZOMBIES].at;
+}
 static inline const char *image_string(const struct image *im, uint32_t at)
 {
 	return (const char *)im->table[TABLE_STRINGS].at + at;
@@ -229,6 +258,8 @@ uint32_t procimage_add_bytes(struct image *im, const void *bytes, size_t n); /* 
 uint32_t procimage_add_string(struct image *im, const char *s);
 
 int procimage_check(const struct image *im, struct err *e);
+/* Processes of one tree, parents before their children. */
+int procimage_check_tree(const struct image *const *v, unsigned n, struct err *e);
 int procimage_encode(const struct image *im, int fd, struct err *e);
 /* All bytes of an image. The image refers to them, so they must stay. */
 int procimage_decode(struct image *im, void *bytes, size_t len, struct err *e);

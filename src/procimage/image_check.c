@@ -44,10 +44,13 @@ static int image_check_areas(const struct image *im, struct err *e)
 		before = a->end;
 		if (a->kind < AREA_ANON || a->kind >= AREA_KINDS ||
 		    a->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC) ||
-		    a->flags & ~(uint32_t)AREA_FLAGS || a->reserved)
+		    a->flags & ~(uint32_t)AREA_FLAGS ||
+		    (a->kind != AREA_SHARED && (a->at_page || a->flags & AREA_ELSEWHERE)))
 			return BAD("area %llu has an unknown kind", (unsigned long long)i);
 		if ((a->kind == AREA_FILE || a->kind == AREA_FILE_SHARED) &&
 		    (a->file >= im->header.count[TABLE_FILES] || a->offset % page ||
+		     (a->kind == AREA_FILE &&
+		      image_files(im)[a->file].place != IMAGE_FILE_SHARED) ||
 		     a->offset > UINT64_MAX / 2))
 			return BAD("area %llu has no file", (unsigned long long)i);
 	}
@@ -86,7 +89,7 @@ static int image_check_runs(const struct image *im, struct err *e)
 static int image_check_files(const struct image *im, struct err *e)
 {
 	for (uint64_t i = 0; i < im->header.count[TABLE_FILES]; i++)
-		if (image_files(im)[i].reserved ||
+		if (image_files(im)[i].place > IMAGE_FILE_BOX ||
 		    image_check_path(im, image_files(im)[i].path, e) < 0)
 			return BAD("file %llu has no valid name", (unsigned long long)i);
 	return 0;
@@ -138,6 +141,10 @@ static int image_check_descriptors(const struct image *im, struct err *e)
 		if (image_check_data(im, d->data, d->data_bytes) < 0 ||
 		    image_check_string(im, d->path) < 0)
 			return BAD("data of descriptor %d lie beyond the strings", d->number);
+		if (d->object >= IMAGE_OBJECTS_MOST || d->reserved ||
+		    (d->kind == DESCRIPTOR_OBJECT && !d->object) ||
+		    (d->kind == DESCRIPTOR_SAME && d->object))
+			return BAD("descriptor %d has an invalid object", d->number);
 		if (d->kind == DESCRIPTOR_FILE && image_check_path(im, d->path, e) < 0)
 			return -1;
 	}
@@ -160,7 +167,110 @@ static int image_check_program(const struct image *im, struct err *e)
 	if (p->pid < 1 || p->pid > 1 << 22 || p->umask > 0777 || p->nauxv > IMAGE_AUXV_MOST ||
 	    p->exe >= im->header.count[TABLE_FILES] || !memchr(p->name, 0, sizeof(p->name)))
 		return BAD("the program with pid %d is not valid", p->pid);
+	if (p->early > 1 || p->stopped > 1 || p->parent < 0 || p->group < 0 || p->session < 0 ||
+	    p->group > 1 << 22 || p->session > 1 << 22 || p->parent == p->pid)
+		return BAD("the place of process %d in its tree", p->pid);
 	return image_check_path(im, p->folder, e);
+}
+
+static int image_check_zombies(const struct image *im, struct err *e)
+{
+	for (uint64_t i = 0; i < im->header.count[TABLE_ZOMBIES]; i++) {
+		const struct image_zombie *z = &image_zombies(im)[i];
+
+		if (z->pid < 2 || z->pid > 1 << 22 || z->group < 0 || z->group > 1 << 22 ||
+		    z->status > 0xffff || z->reserved || !memchr(z->name, 0, sizeof(z->name)) ||
+		    (z->status & 127) > IMAGE_SIGNALS)
+			return BAD("zombie %llu has pid %d", (unsigned long long)i, z->pid);
+	}
+	return 0;
+}
+
+/* ---- trees ---- */
+
+static int image_is_pid_of(const struct image *im, int32_t pid)
+{
+	for (uint64_t i = 0; i < im->header.count[TABLE_THREADS]; i++)
+		if (image_threads(im)[i].tid == pid)
+			return 1;
+	for (uint64_t i = 0; i < im->header.count[TABLE_ZOMBIES]; i++)
+		if (image_zombies(im)[i].pid == pid)
+			return 1;
+	return 0;
+}
+
+static int image_check_pids(const struct image *const *v, unsigned n, struct err *e)
+{
+	const struct image *im = v[n];
+
+	for (unsigned k = 0; k < n; k++) {
+		for (uint64_t i = 0; i < im->header.count[TABLE_THREADS]; i++)
+			if (image_is_pid_of(v[k], image_threads(im)[i].tid))
+				return BAD("tid %d twice", image_threads(im)[i].tid);
+		for (uint64_t i = 0; i < im->header.count[TABLE_ZOMBIES]; i++)
+			if (image_is_pid_of(v[k], image_zombies(im)[i].pid))
+				return BAD("pid %d twice", image_zombies(im)[i].pid);
+	}
+	return 0;
+}
+
+static int image_check_parent(const struct image *const *v, unsigned n, struct err *e)
+{
+	const struct image_program *p = image_program(v[n]);
+
+	if (n == 0)
+		return p->parent ? BAD("the first process has parent %d", p->parent) : 0;
+	if (p->parent == 1)
+		return 0;
+	for (unsigned k = 0; k < n; k++)
+		if (image_program(v[k])->pid == p->parent)
+			return 0;
+	return BAD("process %d has no parent %d", p->pid, p->parent);
+}
+
+/* Each object is described once, by the first descriptor that has it. */
+static int image_check_objects(const struct image *im, unsigned char *seen, int first,
+			       struct err *e)
+{
+	const struct image_descriptor *d = image_descriptors(im);
+
+	for (uint64_t i = 0; i < im->header.count[TABLE_DESCRIPTORS]; i++, d++) {
+		if (!first && !d->object &&
+		    (d->kind == DESCRIPTOR_OUTSIDE || d->kind == DESCRIPTOR_TERMINAL))
+			return BAD("descriptor %d comes from outside", d->number);
+		if (d->object && (d->kind == DESCRIPTOR_OBJECT) != seen[d->object])
+			return BAD("descriptor %d has object %u", d->number, d->object);
+		seen[d->object] = d->object != 0;
+	}
+	return 0;
+}
+
+int procimage_check_tree(const struct image *const *v, unsigned n, struct err *e)
+{
+	unsigned char seen[IMAGE_OBJECTS_MOST] = { 0 };
+	uint64_t threads = 0, zombies = 0, pages = 0, shared = 0, descriptors = 0;
+
+	if (!n || n > IMAGE_PROCESSES_MOST)
+		return BAD("a tree of %u processes", n);
+	for (unsigned i = 0; i < n; i++) {
+		if (image_check_parent(v, i, e) < 0 || image_check_pids(v, i, e) < 0 ||
+		    image_check_objects(v[i], seen, i == 0, e) < 0)
+			return -1;
+		descriptors += v[i]->header.count[TABLE_DESCRIPTORS];
+		threads += v[i]->header.count[TABLE_THREADS];
+		zombies += v[i]->header.count[TABLE_ZOMBIES];
+		pages += procimage_memory_bytes(v[i]) / v[i]->header.page_bytes;
+		for (uint64_t k = 0; k < v[i]->header.count[TABLE_AREAS]; k++)
+			shared += image_areas(v[i])[k].kind == AREA_SHARED;
+	}
+	if (descriptors > 4 * IMAGE_DESCRIPTORS_MOST)
+		return BAD("%llu descriptors in a tree", (unsigned long long)descriptors);
+	if (threads > IMAGE_THREADS_MOST || zombies > IMAGE_ZOMBIES_MOST ||
+	    shared > IMAGE_OBJECTS_MOST || pages > IMAGE_MEMORY_MOST / v[0]->header.page_bytes)
+		return BAD("%llu threads, %llu zombies, %llu shared areas, %llu pages in a tree",
+			   (unsigned long long)threads, (unsigned long long)zombies,
+			   (unsigned long long)shared, (unsigned long long)pages);
+	return 0;
 }
 
 int procimage_check(const struct image *im, struct err *e)
@@ -171,7 +281,8 @@ int procimage_check(const struct image *im, struct err *e)
 		return BAD("the strings have no end");
 	return image_check_program(im, e) < 0 || image_check_files(im, e) < 0 ||
 			       image_check_areas(im, e) < 0 || image_check_runs(im, e) < 0 ||
-			       image_check_threads(im, e) < 0 || image_check_descriptors(im, e) < 0
+			       image_check_threads(im, e) < 0 ||
+			       image_check_descriptors(im, e) < 0 || image_check_zombies(im, e) < 0
 		       ? -1
 		       : 0;
 }

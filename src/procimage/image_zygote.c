@@ -7,8 +7,10 @@
 #include "procimage/zygote_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -47,6 +49,8 @@ const char *restorer_step_name(unsigned step)
 		[STEP_THREAD] = "start threads",
 		[STEP_TID] = "take a tid",
 		[STEP_ORDER] = "read an order",
+		[STEP_TREE] = "start the processes of the tree",
+		[STEP_GROUP] = "enter a process group",
 	};
 
 	return step < RESTORER_STEPS ? names[step] : "unknown step";
@@ -102,13 +106,25 @@ static int zygote_wait_built(struct image_zygote *z, struct err *e)
 		       : 0;
 }
 
-int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory,
-		       const struct confine_spec *confine, struct err *e)
+int image_zygote_build(struct image_zygote *z, const struct image *im,
+		       const struct image_pages *pages, const struct confine_spec *confine,
+		       struct err *e)
+{
+	const struct image_tree tree = { &im, pages, 1 };
+
+	return image_zygote_build_tree(z, &tree, confine, e);
+}
+
+int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tree,
+			    const struct confine_spec *confine, struct err *e)
 {
 	uint64_t began = zygote_now_us();
 	int pair[2];
 
-	*z = (struct image_zygote){ .control = -1, .outside = plan_count_outside(im) };
+	*z = (struct image_zygote){ .control = -1,
+				    .outside = plan_count_outside(tree->image, tree->n) };
+	if (procimage_check_tree(tree->image, tree->n, e) < 0)
+		return -1;
 	if (z->outside > RESTORER_OUTSIDE)
 		return err_set(e, ERR_LIMIT, "%u descriptors come from outside, at most %d",
 			       z->outside, RESTORER_OUTSIDE);
@@ -120,7 +136,7 @@ int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t mem
 
 		close(pair[0]);
 		prctl(PR_SET_DUMPABLE, 0);
-		zygote_memory_become(im, memory, confine, &pair[1], &failure);
+		zygote_memory_become(tree, confine, &pair[1], &failure);
 		zygote_report_failure(pair[1], &failure);
 	}
 	close(pair[1]);
@@ -189,6 +205,39 @@ int image_zygote_fork(struct image_zygote *z, const struct image_target *t, int 
 	if (rc < 0 || zygote_read_report(socket, FORK_SECONDS, &report, e) < 0)
 		return err_in(e, "continue the program in a copy");
 	*out_socket = steal_fd(&socket);
+	return 0;
+}
+
+int image_zygote_write_pages(const struct image_zygote *z, const struct image *im, int to,
+			     struct err *e)
+{
+	static char buffer[1 << 20];
+	uint64_t page = im->header.page_bytes;
+	char path[64];
+	auto_fd int memory = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", z->pid);
+	memory = open(path, O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		return err_sys(e, "open the memory of the checkpoint zygote");
+	for (uint64_t i = 0; i < im->header.count[TABLE_RUNS]; i++) {
+		uint64_t at = image_runs(im)[i].start, left = image_runs(im)[i].pages * page;
+
+		while (left) {
+			size_t want = left < sizeof(buffer) ? left : sizeof(buffer);
+			ssize_t n = pread(memory, buffer, want, (off_t)at);
+
+			if (n <= 0)
+				return err_sys(e,
+					       "read the memory of the checkpoint zygote at %#llx",
+					       (unsigned long long)at);
+			for (ssize_t done = 0, k; done < n; done += k)
+				if ((k = write(to, buffer + done, (size_t)(n - done))) <= 0)
+					return err_sys(e, "write the pages");
+			at += (uint64_t)n;
+			left -= (uint64_t)n;
+		}
+	}
 	return 0;
 }
 

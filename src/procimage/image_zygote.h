@@ -17,9 +17,28 @@ struct image_zygote {
 	unsigned took_us;
 };
 
-/* memory: the process that has the pages, at the addresses of the image. It is read until this returns. confine: what every copy executes first; NULL: nothing. */
-int image_zygote_build(struct image_zygote *z, const struct image *im, pid_t memory,
-		       const struct confine_spec *confine, struct err *e);
+/* Where the pages of an image are. They are read until image_zygote_build() returns. */
+struct image_pages {
+	pid_t process; /* that has them at the addresses of the image; 0: none */
+	int file;      /* else: those of all runs, one after the other */
+};
+
+/* A program and its descendants, parents first. Only the pages of the first one may lie in a process. */
+struct image_tree {
+	const struct image *const *image;
+	const struct image_pages *pages;
+	unsigned n;
+};
+
+int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tree,
+			    const struct confine_spec *confine, struct err *e);
+/* confine: what every copy executes first; NULL: nothing. */
+int image_zygote_build(struct image_zygote *z, const struct image *im,
+		       const struct image_pages *pages, const struct confine_spec *confine,
+		       struct err *e);
+/* Writes the pages of all runs, in order, to a pipe. May be called in a child of the owner of the zygote. */
+int image_zygote_write_pages(const struct image_zygote *z, const struct image *im, int to,
+			     struct err *e);
 
 struct image_target {
 	int init;       /* pidfd of the init of the pid namespace, or -1: the caller's namespace */

@@ -17,21 +17,27 @@ enum keep_outcome {
 	ROW(THREADS, KEPT, "threads with their tids",                                              \
 	    "registers, vector registers, TLS, signal mask, alternate stack, robust list, rseq")   \
 	ROW(PIDS, KEPT, "pid, variables, working folder, umask, limits", "the same values")        \
+	ROW(TREE, KEPT, "child processes, their pids, sessions and process groups",                \
+	    "wait() works; what fork() shared is copied, and is no longer shared")                 \
+	ROW(ZOMBIES, KEPT, "children that have ended", "with their exit status")                   \
+	ROW(PROGRAM, KEPT, "the file of the program", "of /usr or of the disk of the box")         \
 	ROW(SIGNALS, KEPT, "signal handlers, pending signals",                                     \
 	    "values sent with a signal are lost")                                                  \
 	ROW(MAPPED, KEPT, "mapped files of /usr",                                                  \
 	    "mapped by path; refused if size or time has changed")                                 \
 	ROW(MAPPED_BOX, KEPT, "mapped files of the disk of the box", "as private memory")          \
 	ROW(MAPPED_SHARED, CHANGED, "files mapped shared", "mapped from the files of the copy")    \
-	ROW(SHARED, KEPT, "shared memory without a name", "content as at the stop")                \
+	ROW(SHARED, KEPT, "shared memory without a name",                                          \
+	    "content as at the stop; the processes of an exec share it again")                     \
 	ROW(WIPED, CHANGED, "memory marked MADV_WIPEONFORK", "zero")                               \
 	ROW(FILE, KEPT, "open files, folders, devices null, zero, full, random",                   \
 	    "opened by path, same offset and flags")                                               \
 	ROW(DELETED, KEPT, "memfd and deleted files", "content as at the stop")                    \
-	ROW(PIPE, KEPT, "pipes inside the program", "with the bytes in them")                      \
+	ROW(PIPE, KEPT, "pipes between the processes of an exec", "with the bytes in them")        \
 	ROW(EVENT, KEPT, "eventfd, timerfd, signalfd, epoll",                                      \
 	    "counters, remaining time, interest lists")                                            \
-	ROW(PAIR, KEPT, "unix socket pairs inside the program", "with the bytes in them")          \
+	ROW(PAIR, KEPT, "unix socket pairs between the processes of an exec",                      \
+	    "with the bytes in them")                                                              \
 	ROW(LISTENER, KEPT, "listening sockets", "bound again; clients must connect again")        \
 	ROW(OUTSIDE, CHANGED, "stdin, stdout, stderr of an exec", "new ends at init")              \
 	ROW(CONNECTION, CHANGED, "TCP connections", "reset in the copy; the source keeps them")    \
@@ -48,25 +54,27 @@ enum keep_outcome {
 	ROW(TRACED, REFUSED, "a program under a debugger", "a thread has one tracer")              \
 	ROW(RAW_SOCKET, REFUSED, "raw, packet and netlink sockets", "their state cannot be read")  \
 	ROW(OTHER_SOCKET, REFUSED, "connected unix and UDP sockets",                               \
-	    "the other end is outside the program")                                                \
-	ROW(OTHER_PIPE, REFUSED, "pipes whose other end is outside the program",                   \
+	    "the other end is outside the exec")                                                   \
+	ROW(OTHER_PIPE, REFUSED, "pipes whose other end is outside the exec",                      \
 	    "unless the caller supplies it")                                                       \
 	ROW(NOTIFY, REFUSED, "inotify and fanotify", "watches cannot be read back by path")        \
 	ROW(OTHER, REFUSED, "other descriptors", "the kind is unknown")                            \
 	ROW(POSIX_TIMER, REFUSED, "timers of timer_create()",                                      \
 	    "their numbers cannot be restored yet")                                                \
-	ROW(CHILDREN, REFUSED, "programs with child processes", "trees are not captured yet")      \
+	ROW(CHILDREN, REFUSED, "a process that no running exec has begun",                         \
+	    "its exec, or the session that it belongs to, is not captured")                        \
 	ROW(FILTERS, REFUSED, "a seccomp filter of the program's own",                             \
 	    "it is not loaded again yet")                                                          \
-	ROW(EXECUTABLE, REFUSED, "a program whose file is on the disk of the box",                 \
-	    "interpreters and programs of /usr are captured")                                      \
+	ROW(EXECUTABLE, REFUSED, "a program whose file was deleted or replaced",                   \
+	    "a copy opens it by name")                                                             \
 	ROW(TERMINAL, REFUSED, "terminals", "they are not made again yet")                         \
 	ROW(USER, REFUSED, "programs of another user than that of the box",                        \
 	    "copies run as the user of the box")                                                   \
 	ROW(SYSV, REFUSED, "System V shared memory", "they belong to the namespace")               \
 	ROW(REGISTERS, REFUSED, "AMX tiles, 32-bit programs", "not restored")                      \
 	ROW(STOPPED, REFUSED, "a program stopped by a signal", "send SIGCONT first")               \
-	ROW(TOO_MANY, REFUSED, "more than 512 threads, 4,096 descriptors or 8 GiB", "limits")
+	ROW(TOO_MANY, REFUSED, "more than 64 processes, 512 threads, 4,096 descriptors or 8 GiB",  \
+	    "limits")
 
 enum keep {
 #define ROW(id, outcome, thing, text) KEEP_##id,

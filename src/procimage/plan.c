@@ -42,25 +42,42 @@ static void plan_add_file_area(const struct image *im, const struct image_area *
 	CALL(l, SYS_close, RESTORER_SUCCEED, RESTORER_OUTSIDE)->from_slot = 1;
 }
 
-/* The zygote has the content as private memory at the same place. */
-static void plan_add_shared_area(const struct image_area *a, struct call_list *l,
-				 struct call_data *d)
+/* The content lies as private memory at the same place: it goes into the memory that all processes of the tree
+ * share. */
+static void plan_fill_shared(const struct image *im, const struct image_area *a, uint64_t fd,
+			     struct call_list *l)
 {
-	uint64_t name = call_data_add(d, "shared", 7, 1), bytes = a->end - a->start;
-	struct restorer_call *c;
+	uint64_t page = im->header.page_bytes;
 
-	CALL(l, SYS_memfd_create, RESTORER_SUCCEED, name, 0)->save = RESTORER_OUTSIDE + 1;
-	c = CALL(l, SYS_write, RESTORER_EQUAL, RESTORER_OUTSIDE, a->start, bytes);
-	c->from_slot = 1;
-	c->expect = bytes;
-	c = CALL(l, SYS_mmap, RESTORER_EQUAL, a->start, bytes, a->prot, MAP_SHARED | MAP_FIXED,
-		 RESTORER_OUTSIDE, 0);
-	c->expect = a->start;
-	c->from_slot = 1 << 4;
-	CALL(l, SYS_close, RESTORER_SUCCEED, RESTORER_OUTSIDE)->from_slot = 1;
+	for (uint64_t i = 0; i < im->header.count[TABLE_RUNS]; i++) {
+		const struct image_run *r = &image_runs(im)[i];
+		uint64_t from = r->start, to = r->start + r->pages * page;
+
+		if (from >= a->end)
+			return;
+		from = from < a->start ? a->start : from;
+		to = to > a->end ? a->end : to;
+		if (from < to)
+			CALL(l, SYS_pwrite64, RESTORER_EQUAL, fd, from, to - from,
+			     from - a->start + a->at_page * page)
+				->expect = to - from;
+	}
 }
 
-static void plan_add_memory(const struct image *im, struct call_list *l, struct call_data *d)
+static void plan_add_shared_area(const struct plan_tree *t, const struct image *im,
+				 const struct image_area *a, struct call_list *l)
+{
+	uint64_t fd = (uint64_t)plan_find_shared(t, a->offset);
+
+	if (!(a->flags & AREA_ELSEWHERE))
+		plan_fill_shared(im, a, fd, l);
+	CALL(l, SYS_mmap, RESTORER_EQUAL, a->start, a->end - a->start, a->prot,
+	     MAP_SHARED | MAP_FIXED, fd, a->at_page * (uint64_t)im->header.page_bytes)
+		->expect = a->start;
+}
+
+static void plan_add_memory(const struct plan_tree *t, const struct image *im, struct call_list *l,
+			    struct call_data *d)
 {
 	l->step = STEP_MEMORY;
 	for (uint64_t i = 0; i < im->header.count[TABLE_AREAS]; i++) {
@@ -69,7 +86,7 @@ static void plan_add_memory(const struct image *im, struct call_list *l, struct 
 		if (a->kind == AREA_FILE_SHARED)
 			plan_add_file_area(im, a, l, d);
 		if (a->kind == AREA_SHARED)
-			plan_add_shared_area(a, l, d);
+			plan_add_shared_area(t, im, a, l);
 		if (a->flags & AREA_DONT_FORK)
 			CALL(l, SYS_madvise, RESTORER_SUCCEED, a->start, a->end - a->start,
 			     MADV_DONTFORK);
@@ -103,28 +120,18 @@ static void plan_add_limits(const struct image *im, struct call_list *l, struct 
 		     0);
 }
 
-static void plan_add_session(const struct image *im, struct call_list *l)
+void plan_add_program(const struct plan_tree *t, const struct image *im, struct call_list *l,
+		      struct call_data *d)
 {
 	const struct image_program *p = image_program(im);
 
 	l->step = STEP_PROGRAM;
-	if (p->session == p->pid)
-		CALL(l, SYS_setsid, RESTORER_SUCCEED, 0);
-	else if (p->group == p->pid)
-		CALL(l, SYS_setpgid, RESTORER_SUCCEED, 0, 0);
 	CALL(l, SYS_prctl, RESTORER_IGNORE, PR_SET_DUMPABLE, p->dumpable == 1);
-}
-
-void plan_add_program(const struct image *im, struct call_list *l, struct call_data *d)
-{
-	const struct image_program *p = image_program(im);
-
-	plan_add_session(im, l);
-	plan_add_memory(im, l, d);
+	plan_add_memory(t, im, l, d);
 	l->step = STEP_FOLDER;
 	CALL(l, SYS_umask, RESTORER_IGNORE, p->umask);
 	CALL(l, SYS_chdir, RESTORER_SUCCEED, plan_string(im, d, p->folder));
-	plan_add_descriptors(im, l, d);
+	plan_add_descriptors(t, im, l, d);
 	plan_add_limits(im, l, d);
 	plan_add_signals(im, l, d);
 }
@@ -177,7 +184,14 @@ void plan_add_thread(const struct image *im, const struct image_thread *t, struc
 		CALL(l, SYS_rseq, RESTORER_IGNORE, t->rseq, t->rseq_bytes, 0, t->rseq_signature);
 	plan_add_pending(t->pending, p->pid, t->tid, l);
 	if (t->tid == p->pid) {
+		/* That of helpers and zombies of the tree. */
+		const uint64_t child = UINT64_C(1) << (SIGCHLD - 1), now[2] = { 0 };
+
+		CALL(l, SYS_rt_sigtimedwait, RESTORER_IGNORE, call_data_add(d, &child, 8, 8), 0,
+		     call_data_add(d, now, sizeof(now), 8), 8);
 		plan_add_timers(p, l, d);
 		plan_add_pending(p->pending, p->pid, 0, l);
+		if (p->stopped)
+			CALL(l, SYS_kill, RESTORER_IGNORE, (uint64_t)p->pid, SIGSTOP);
 	}
 }

@@ -6,13 +6,33 @@
 
 struct err;
 
+struct plan_tree { /* processes whose descriptions and shared memory are made once; parents first */
+	const struct image *const *image;
+	unsigned n;
+	int high;    /* above all descriptors of all of them */
+	int objects; /* number of object 0 */
+	int shared;  /* number of the first shared memory */
+};
+struct plan_tree plan_tree_of(const struct image *const *image, unsigned n, int least_high);
+/* What the first process makes for all of them. */
+void plan_add_objects(const struct plan_tree *t, struct call_list *l, struct call_data *d);
+
 /* Descriptors, working folder, limits, handlers, timers, memory of its own. */
-void plan_add_program(const struct image *im, struct call_list *l, struct call_data *d);
-void plan_add_descriptors(const struct image *im, struct call_list *l, struct call_data *d);
+void plan_add_program(const struct plan_tree *t, const struct image *im, struct call_list *l,
+		      struct call_data *d);
+void plan_add_descriptors(const struct plan_tree *t, const struct image *im, struct call_list *l,
+			  struct call_data *d);
+/* The number of the memory that shared areas with this inode have; -1: there is none. */
+int plan_find_shared(const struct plan_tree *t, uint64_t inode);
 /* What a thread executes last. */
 void plan_add_thread(const struct image *im, const struct image_thread *t, struct call_list *l,
 		     struct call_data *d);
-/* Number of descriptors that the caller must supply: those of DESCRIPTOR_OUTSIDE, in order. */
-unsigned plan_count_outside(const struct image *im);
-/* A number above all descriptors of the image. */
-int plan_first_high(const struct image *im);
+/* Does the caller supply it? Those of all processes are supplied in order. */
+static inline int plan_is_outside(const struct image_descriptor *d)
+{
+	return d->kind == DESCRIPTOR_OUTSIDE || d->kind == DESCRIPTOR_TERMINAL;
+}
+const struct image_descriptor *plan_outside(const struct image *const *image, unsigned n,
+					    unsigned index, const struct image **out);
+unsigned plan_count_outside(const struct image *const *image,
+			    unsigned n); /* at most RESTORER_OUTSIDE + 1 */

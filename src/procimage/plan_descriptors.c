@@ -21,6 +21,7 @@ enum { /* slots after those of the order */
 };
 
 struct planner {
+	const struct plan_tree *t;
 	const struct image *im;
 	struct call_list *l;
 	struct call_data *d;
@@ -38,17 +39,23 @@ static void plan_open(struct planner *p, long number, const uint64_t args[6])
 }
 #define OPEN(p, number, ...) plan_open(p, number, (const uint64_t[6]){ __VA_ARGS__ })
 
+/* Where it is made: an object of the tree lies above all numbers, until each process has it. */
+static uint64_t plan_number(const struct planner *p, const struct image_descriptor *d)
+{
+	return d->object ? (uint64_t)p->t->objects + d->object : (uint64_t)d->number;
+}
+
 /* The descriptor in a slot gets its number. */
 static void plan_place(struct planner *p, unsigned slot, const struct image_descriptor *d)
 {
-	CALL(p->l, RESTORER_MOVE, RESTORER_SUCCEED, slot, (uint64_t)d->number, d->cloexec)
+	CALL(p->l, RESTORER_MOVE, RESTORER_SUCCEED, slot, plan_number(p, d), d->cloexec)
 		->from_slot = 1;
 }
 
 static void plan_set_flags(struct planner *p, const struct image_descriptor *d)
 {
 	if (d->flags & (O_NONBLOCK | O_APPEND | O_DIRECT))
-		CALL(p->l, SYS_fcntl, RESTORER_SUCCEED, (uint64_t)d->number, F_SETFL,
+		CALL(p->l, SYS_fcntl, RESTORER_SUCCEED, plan_number(p, d), F_SETFL,
 		     d->flags & (O_NONBLOCK | O_APPEND | O_DIRECT));
 }
 
@@ -70,8 +77,12 @@ static void plan_add_file(struct planner *p, const struct image_descriptor *d)
 static void plan_add_content(struct planner *p, const struct image_descriptor *d)
 {
 	struct restorer_call *c;
+	int shared = plan_find_shared(p->t, d->inode);
 
-	OPEN(p, SYS_memfd_create, call_data_add(p->d, "file", 5, 1), 0);
+	if (shared >= 0)
+		OPEN(p, SYS_fcntl, (uint64_t)shared, F_DUPFD_CLOEXEC, (uint64_t)p->high);
+	else
+		OPEN(p, SYS_memfd_create, call_data_add(p->d, "file", 5, 1), 0);
 	if (d->data_bytes) {
 		c = CALL(p->l, SYS_write, RESTORER_EQUAL, SLOT_A, plan_data(p, d), d->data_bytes);
 		c->from_slot = 1;
@@ -108,8 +119,7 @@ static void plan_make_two(struct planner *p, long number, uint64_t a, uint64_t b
 
 static void plan_duplicate(struct planner *p, unsigned slot, const struct image_descriptor *d)
 {
-	CALL(p->l, SYS_dup3, RESTORER_SUCCEED, slot, (uint64_t)d->number,
-	     d->cloexec ? O_CLOEXEC : 0)
+	CALL(p->l, SYS_dup3, RESTORER_SUCCEED, slot, plan_number(p, d), d->cloexec ? O_CLOEXEC : 0)
 		->from_slot = 1;
 	plan_set_flags(p, d);
 }
@@ -134,42 +144,99 @@ static void plan_close_two(struct planner *p)
 	CALL(p->l, SYS_close, RESTORER_SUCCEED, SLOT_C)->from_slot = 1;
 }
 
-/* All ends of a pipe, when its first number is reached. */
+typedef void plan_visit(struct planner *p, const struct image_descriptor *d, void *arg);
+
+/* Descriptors of this process that no other has, or the objects of all. */
+static void plan_each(struct planner *p, int objects, plan_visit *visit, void *arg)
+{
+	for (unsigned i = 0; i < (objects ? p->t->n : 1); i++) {
+		const struct image *im = objects ? p->t->image[i] : p->im;
+		const struct image *was = p->im;
+
+		p->im = im;
+		for (uint64_t k = 0; k < im->header.count[TABLE_DESCRIPTORS]; k++) {
+			const struct image_descriptor *d = &image_descriptors(im)[k];
+
+			if ((d->object != 0) == objects && d->kind != DESCRIPTOR_OBJECT)
+				visit(p, d, arg);
+		}
+		p->im = was;
+	}
+}
+
+struct plan_ends {
+	const struct image_descriptor *first, *second;
+	int before; /* another descriptor of the same pipe precedes `first` */
+};
+
+static void plan_find_first(struct planner *p, const struct image_descriptor *d, void *arg)
+{
+	struct plan_ends *x = arg;
+
+	(void)p;
+	if (x->second || d->kind != x->first->kind)
+		return;
+	if (d == x->first)
+		x->second = d;
+	else if (d->inode == x->first->inode ||
+		 (d->kind == DESCRIPTOR_PAIR && d->inode == x->first->offset))
+		x->before = 1;
+}
+
+static int plan_is_first(struct planner *p, const struct image_descriptor *d)
+{
+	struct plan_ends x = { .first = d };
+
+	plan_each(p, d->object != 0, plan_find_first, &x);
+	return !x.before;
+}
+
+static void plan_add_end(struct planner *p, const struct image_descriptor *d, void *arg)
+{
+	struct plan_ends *x = arg;
+
+	if (d->kind != DESCRIPTOR_PIPE || d->inode != x->first->inode)
+		return;
+	if (!x->before && d->data_bytes) {
+		plan_write_bytes(p, SLOT_C, d);
+		x->before = 1;
+	}
+	plan_duplicate(p, (d->flags & O_ACCMODE) == O_RDONLY ? SLOT_B : SLOT_C, d);
+}
+
+/* All ends of a pipe, when its first one is reached. */
 static void plan_add_pipe(struct planner *p, const struct image_descriptor *first)
 {
-	const struct image_descriptor *d = first, *end = image_descriptors(p->im) +
-							 p->im->header.count[TABLE_DESCRIPTORS];
-	int filled = 0;
+	struct plan_ends x = { .first = first };
 
-	if (first->peer != first->number)
+	if (!plan_is_first(p, first))
 		return;
 	plan_make_two(p, SYS_pipe2, 0, O_CLOEXEC, 0, 1);
-	for (; d < end; d++) {
-		if (d->kind != DESCRIPTOR_PIPE || d->inode != first->inode)
-			continue;
-		if (!filled && d->data_bytes) {
-			plan_write_bytes(p, SLOT_C, d);
-			filled = 1;
-		}
-		plan_duplicate(p, (d->flags & O_ACCMODE) == O_RDONLY ? SLOT_B : SLOT_C, d);
-	}
+	plan_each(p, first->object != 0, plan_add_end, &x);
 	plan_close_two(p);
+}
+
+static void plan_add_other(struct planner *p, const struct image_descriptor *d, void *arg)
+{
+	struct plan_ends *x = arg;
+
+	if (d->kind != DESCRIPTOR_PAIR || d->inode != x->first->offset || d == x->first ||
+	    x->before)
+		return;
+	x->before = 1;
+	plan_write_bytes(p, SLOT_B, d);
+	plan_duplicate(p, SLOT_C, d);
 }
 
 static void plan_add_pair(struct planner *p, const struct image_descriptor *first)
 {
-	const struct image_descriptor *d = first, *end = image_descriptors(p->im) +
-							 p->im->header.count[TABLE_DESCRIPTORS];
+	struct plan_ends x = { .first = first };
 
-	if (first->peer != first->number)
+	if (!plan_is_first(p, first))
 		return;
 	plan_make_two(p, SYS_socketpair, AF_UNIX, (first->type & 0xffff) | SOCK_CLOEXEC, 0, 0);
-	for (; d < end; d++)
-		if (d->kind == DESCRIPTOR_PAIR && d->inode == first->offset) {
-			plan_write_bytes(p, SLOT_B, d);
-			plan_write_bytes(p, SLOT_C, first);
-			plan_duplicate(p, SLOT_C, d);
-		}
+	plan_write_bytes(p, SLOT_C, first);
+	plan_each(p, first->object != 0, plan_add_other, &x);
 	plan_duplicate(p, SLOT_B, first);
 	plan_close_two(p);
 }
@@ -273,13 +340,11 @@ static void plan_add_reset(struct planner *p, const struct image_descriptor *d)
 
 /* ---- all ---- */
 
-static void plan_add_one(struct planner *p, const struct image_descriptor *d, unsigned *outside)
+static void plan_add_one(struct planner *p, const struct image_descriptor *d, void *arg)
 {
+	unsigned *outside = arg;
+
 	switch ((enum image_descriptor_kind)d->kind) {
-	case DESCRIPTOR_SAME:
-		CALL(p->l, SYS_dup3, RESTORER_SUCCEED, (uint64_t)d->peer, (uint64_t)d->number,
-		     d->cloexec ? O_CLOEXEC : 0);
-		break;
 	case DESCRIPTOR_FILE:
 		plan_add_file(p, d);
 		break;
@@ -310,23 +375,17 @@ static void plan_add_one(struct planner *p, const struct image_descriptor *d, un
 		plan_add_content(p, d);
 		break;
 	case DESCRIPTOR_OUTSIDE:
+	case DESCRIPTOR_TERMINAL:
 		plan_place(p, (*outside)++, d);
 		break;
 	case DESCRIPTOR_RESET:
 		plan_add_reset(p, d);
 		break;
+	case DESCRIPTOR_SAME: /* when the other one exists */
+	case DESCRIPTOR_OBJECT:
 	case DESCRIPTOR_KINDS:
 		break;
 	}
-}
-
-unsigned plan_count_outside(const struct image *im)
-{
-	unsigned n = 0;
-
-	for (uint64_t i = 0; i < im->header.count[TABLE_DESCRIPTORS]; i++)
-		n += image_descriptors(im)[i].kind == DESCRIPTOR_OUTSIDE;
-	return n;
 }
 
 static void plan_add_watches(struct planner *p)
@@ -340,20 +399,149 @@ static void plan_add_watches(struct planner *p)
 	}
 }
 
-void plan_add_descriptors(const struct image *im, struct call_list *l, struct call_data *d)
+/* In ascending order, so that none lies where a later one belongs. */
+void plan_add_descriptors(const struct plan_tree *t, const struct image *im, struct call_list *l,
+			  struct call_data *d)
 {
-	struct planner p = { im, l, d, plan_first_high(im) };
+	struct planner p = { t, im, l, d, t->high };
 	unsigned outside = 0;
 
 	l->step = STEP_DESCRIPTOR;
-	for (uint64_t i = 0; i < im->header.count[TABLE_DESCRIPTORS]; i++)
-		plan_add_one(&p, &image_descriptors(im)[i], &outside);
+	plan_each(&p, 0, plan_add_one, &outside);
+	for (uint64_t i = 0; i < im->header.count[TABLE_DESCRIPTORS]; i++) {
+		const struct image_descriptor *x = &image_descriptors(im)[i];
+
+		if (x->object || x->kind == DESCRIPTOR_SAME)
+			CALL(l, SYS_dup3, RESTORER_SUCCEED,
+			     x->object ? plan_number(&p, x) : (uint64_t)x->peer,
+			     (uint64_t)x->number, x->cloexec ? O_CLOEXEC : 0);
+	}
 	plan_add_watches(&p);
 }
 
-int plan_first_high(const struct image *im)
+const struct image_descriptor *plan_outside(const struct image *const *image, unsigned n,
+					    unsigned index, const struct image **out)
 {
-	uint64_t n = im->header.count[TABLE_DESCRIPTORS];
+	/* Those that only the first process has, then the objects of all. */
+	for (int objects = 0; objects < 2; objects++)
+		for (unsigned k = 0; k < (objects ? n : 1); k++)
+			for (uint64_t i = 0; i < image[k]->header.count[TABLE_DESCRIPTORS]; i++) {
+				const struct image_descriptor *d = &image_descriptors(image[k])[i];
 
-	return (n ? image_descriptors(im)[n - 1].number : 0) + 64;
+				if (!plan_is_outside(d) || (d->object != 0) != objects || index--)
+					continue;
+				*out = image[k];
+				return d;
+			}
+	return NULL;
+}
+
+unsigned plan_count_outside(const struct image *const *image, unsigned n)
+{
+	const struct image *im;
+	unsigned outside = 0;
+
+	while (outside <= RESTORER_OUTSIDE && plan_outside(image, n, outside, &im))
+		outside++;
+	return outside;
+}
+
+/* ---- what processes share ---- */
+
+static int plan_is_first_shared(const struct plan_tree *t, unsigned k, uint64_t i)
+{
+	uint64_t inode = image_areas(t->image[k])[i].offset;
+
+	for (unsigned m = 0; m <= k; m++)
+		for (uint64_t j = 0; j < (m == k ? i : t->image[m]->header.count[TABLE_AREAS]); j++)
+			if (image_areas(t->image[m])[j].kind == AREA_SHARED &&
+			    image_areas(t->image[m])[j].offset == inode)
+				return 0;
+	return 1;
+}
+
+int plan_find_shared(const struct plan_tree *t, uint64_t inode)
+{
+	int number = t->shared;
+
+	for (unsigned k = 0; k < t->n; k++)
+		for (uint64_t i = 0; i < t->image[k]->header.count[TABLE_AREAS]; i++) {
+			const struct image_area *a = &image_areas(t->image[k])[i];
+
+			if (a->kind != AREA_SHARED)
+				continue;
+			if (a->offset == inode)
+				return number;
+			number += plan_is_first_shared(t, k, i);
+		}
+	return -1;
+}
+
+static uint64_t plan_shared_bytes(const struct plan_tree *t, uint64_t inode)
+{
+	uint64_t most = 0;
+
+	for (unsigned k = 0; k < t->n; k++)
+		for (uint64_t i = 0; i < t->image[k]->header.count[TABLE_AREAS]; i++) {
+			const struct image_area *a = &image_areas(t->image[k])[i];
+			uint64_t end = a->at_page * (uint64_t)t->image[k]->header.page_bytes +
+				       a->end - a->start;
+
+			if (a->kind == AREA_SHARED && a->offset == inode && end > most)
+				most = end;
+		}
+	return most;
+}
+
+static void plan_make_shared(struct planner *p)
+{
+	uint64_t name = call_data_add(p->d, "shared", 7, 1), number = (uint64_t)p->t->shared;
+
+	for (unsigned k = 0; k < p->t->n; k++)
+		for (uint64_t i = 0; i < p->t->image[k]->header.count[TABLE_AREAS]; i++) {
+			const struct image_area *a = &image_areas(p->t->image[k])[i];
+
+			if (a->kind != AREA_SHARED || !plan_is_first_shared(p->t, k, i))
+				continue;
+			OPEN(p, SYS_memfd_create, name, 0);
+			CALL(p->l, SYS_ftruncate, RESTORER_SUCCEED, SLOT_A,
+			     plan_shared_bytes(p->t, a->offset))
+				->from_slot = 1;
+			CALL(p->l, RESTORER_MOVE, RESTORER_SUCCEED, SLOT_A, number++, 1)
+				->from_slot = 1;
+		}
+}
+
+void plan_add_objects(const struct plan_tree *t, struct call_list *l, struct call_data *d)
+{
+	struct planner p = { t, t->image[0], l, d, t->high };
+	unsigned outside = 0;
+
+	for (uint64_t i = 0; i < t->image[0]->header.count[TABLE_DESCRIPTORS]; i++) {
+		const struct image_descriptor *x = &image_descriptors(t->image[0])[i];
+
+		outside += plan_is_outside(x) && !x->object;
+	}
+	l->step = STEP_DESCRIPTOR;
+	plan_make_shared(&p);
+	plan_each(&p, 1, plan_add_one, &outside);
+}
+
+struct plan_tree plan_tree_of(const struct image *const *image, unsigned n, int least_high)
+{
+	struct plan_tree t = { image, n, least_high, 0, 0 };
+	int objects = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		for (uint64_t i = 0; i < image[k]->header.count[TABLE_DESCRIPTORS]; i++) {
+			const struct image_descriptor *d = &image_descriptors(image[k])[i];
+
+			if (d->number + 64 > t.high)
+				t.high = d->number + 64;
+			if ((int)d->object > objects)
+				objects = (int)d->object;
+		}
+	t.objects = t.high + 128;
+	t.shared = t.objects + objects + 1;
+	return t;
 }

@@ -133,14 +133,14 @@ static void restorer_place_fds(struct restorer_state *s)
 	SYS(SYS_close_range, 0, s->first_high - 1, 0);
 }
 
-static void restorer_start_threads(struct restorer_state *s)
+static void restorer_start_threads(struct restorer_state *s, const struct restorer_process *p)
 {
-	struct restorer_thread *t = (struct restorer_thread *)(uintptr_t)s->threads;
+	struct restorer_thread *t = (struct restorer_thread *)(uintptr_t)p->threads;
 	const uint64_t flags =
 		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 	int socket = s->fds[1];
 
-	for (unsigned i = 1; i < s->nthreads; i++) {
+	for (unsigned i = 1; i < p->nthreads; i++) {
 		volatile char byte = 0;
 		long rc;
 
@@ -155,31 +155,267 @@ static void restorer_start_threads(struct restorer_state *s)
 	}
 }
 
-static __attribute__((noreturn)) void restorer_copy(struct restorer_state *s)
+/* ---- trees ---- */
+
+enum { PHASE_BORN = 1, PHASE_OBJECTS, PHASE_GO, PHASE_END };
+
+static struct restorer_process *restorer_process_at(struct restorer_state *s, unsigned i)
 {
-	const struct restorer_thread *first = (const struct restorer_thread *)(uintptr_t)s->threads;
-	volatile char byte;
-	int socket;
+	return (struct restorer_process *)(uintptr_t)s->processes + i;
+}
+
+static struct restorer_sync *restorer_sync_of(struct restorer_state *s)
+{
+	return (struct restorer_sync *)(uintptr_t)s->sync;
+}
+
+/* A negative one is counted from that of the helper. */
+static int32_t restorer_pid_of(const struct restorer_state *s, const struct restorer_process *p)
+{
+	return p->pid < 0 ? s->order.helper - p->pid : p->pid;
+}
+
+static void restorer_set(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	SYS(SYS_futex, word, FUTEX_WAKE, 0x7fffffff);
+}
+
+static void restorer_count(uint32_t *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
+	SYS(SYS_futex, word, FUTEX_WAKE, 0x7fffffff);
+}
+
+/* Ends if the first process of the tree has ended. */
+static void restorer_await(struct restorer_state *s, uint32_t *word, uint32_t value)
+{
+	volatile int64_t second[2] = { 1, 0 };
+	uint32_t seen;
+
+	while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < value) {
+		SYS(SYS_futex, word, FUTEX_WAIT, seen, second);
+		if (s->me && SYS(SYS_kill, s->pid, 0) < 0)
+			restorer_exit(0);
+	}
+}
+
+static void restorer_map_sync(struct restorer_state *s)
+{
 	long rc;
 
-	restorer_place_fds(s);
-	socket = s->fds[1];
-	restorer_run(s, &s->confine, socket);
-	restorer_run(s, &s->plan, socket);
-	restorer_start_threads(s);
-	SYS(SYS_close, s->ask[1]);
-	SYS(SYS_close, s->answer[0]);
-	restorer_send(socket, 0, STEP_NONE, 0, SYS(SYS_getpid, 0));
-	do
-		rc = SYS(SYS_read, socket, &byte, 1);
-	while (rc == -EINTR);
-	if (rc != 1)
+	if (s->nprocesses < 2)
+		return;
+	/* MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE */
+	rc = SYS(SYS_mmap, s->sync, 4096, 3, 0x100021, -1, 0);
+	if (rc != (long)s->sync)
+		restorer_fail(s->fds[1], rc, STEP_TREE, 0);
+}
+
+static void restorer_live(struct restorer_state *s);
+
+static void restorer_fork(struct restorer_state *s, unsigned i)
+{
+	volatile struct clone_args args = { .flags = CLONE_FILES, .exit_signal = SIGCHLD };
+	volatile int32_t tids[1] = { restorer_pid_of(s, restorer_process_at(s, i)) };
+	long rc;
+
+	args.set_tid = (uint64_t)(uintptr_t)tids;
+	args.set_tid_size = 1;
+	rc = SYS(SYS_clone3, &args, sizeof(args));
+	if (rc < 0)
+		restorer_fail(s->fds[1], rc, STEP_PID, (uint64_t)tids[0]);
+	if (rc == 0) {
+		s->me = i;
+		restorer_live(s);
 		restorer_exit(0);
+	}
+}
+
+static void restorer_fork_children(struct restorer_state *s, unsigned early)
+{
+	for (unsigned i = s->me + 1; i < s->nprocesses; i++)
+		if (restorer_process_at(s, i)->parent == s->me &&
+		    restorer_process_at(s, i)->early == early)
+			restorer_fork(s, i);
+}
+
+static void restorer_be_born(struct restorer_state *s)
+{
+	const struct restorer_process *p = restorer_process_at(s, s->me);
+	long rc = 0;
+
+	restorer_run(s, &p->build, s->fds[1]);
+	restorer_fork_children(s, 1);
+	if (p->leads)
+		rc = SYS(SYS_setsid, 0);
+	else if (p->group == p->pid)
+		rc = SYS(SYS_setpgid, 0, 0);
+	if (rc < 0)
+		restorer_fail(s->fds[1], rc, STEP_GROUP, (uint64_t)p->pid);
+	restorer_fork_children(s, 0);
+}
+
+/* All of them exist, so that all groups do. */
+static void restorer_join(struct restorer_state *s)
+{
+	const struct restorer_process *p = restorer_process_at(s, s->me);
+	struct restorer_sync *y = restorer_sync_of(s);
+	long rc;
+
+	if (s->me) {
+		restorer_count(&y->born);
+		restorer_await(s, &y->phase, PHASE_BORN);
+		s->fds[1] = y->socket;
+		s->ask[1] = y->ask;
+		s->answer[0] = y->answer;
+	} else {
+		restorer_await(s, &y->born, s->nprocesses - 1);
+		restorer_place_fds(s);
+		y->socket = s->fds[1];
+		y->ask = s->ask[1];
+		y->answer = s->answer[0];
+		restorer_set(&y->phase, PHASE_BORN);
+	}
+	if (p->group && p->group != p->pid && !p->leads) {
+		rc = SYS(SYS_setpgid, 0, p->group);
+		if (rc < 0)
+			restorer_fail(s->fds[1], rc, STEP_GROUP, (uint64_t)p->group);
+	}
+	restorer_count(&y->joined);
+	restorer_await(s, &y->joined, s->nprocesses);
+}
+
+static __attribute__((noreturn)) void restorer_end(uint32_t status)
+{
+	volatile uint64_t none[4] = { 0 }, all[1] = { 0 };
+	unsigned signal = status & 127;
+
+	if (signal) {
+		SYS(SYS_rt_sigaction, signal, none, 0, 8);
+		SYS(SYS_rt_sigprocmask, SIG_SETMASK, all, 0, 8);
+		SYS(SYS_kill, SYS(SYS_getpid, 0), signal);
+	}
+	restorer_exit((int)(status >> 8 & 255));
+}
+
+/* Helpers are waited for, zombies stay. */
+static void restorer_settle(struct restorer_state *s)
+{
+	volatile char info[128];
+
+	for (unsigned i = s->me + 1; i < s->nprocesses; i++) {
+		const struct restorer_process *p = restorer_process_at(s, i);
+
+		if (p->parent != s->me)
+			continue;
+		if (p->role == ROLE_HELPER)
+			SYS(SYS_wait4, restorer_pid_of(s, p), 0, __WALL, 0);
+		if (p->role == ROLE_ZOMBIE)
+			SYS(SYS_waitid, P_PID, p->pid, info, WEXITED | WNOWAIT, 0);
+	}
+}
+
+/* From here on each process has descriptors of its own. */
+static void restorer_share(struct restorer_state *s)
+{
+	struct restorer_sync *y = restorer_sync_of(s);
+	long rc;
+
+	if (s->me) {
+		restorer_await(s, &y->phase, PHASE_OBJECTS);
+		rc = SYS(SYS_close_range, 0x7fffffff, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
+		if (rc < 0)
+			restorer_fail(s->fds[1], rc, STEP_TREE, 1);
+		restorer_count(&y->detached);
+	} else {
+		restorer_run(s, &s->objects, s->fds[1]);
+		restorer_set(&y->phase, PHASE_OBJECTS);
+		restorer_await(s, &y->detached, s->programs - 1);
+	}
+}
+
+static __attribute__((noreturn)) void restorer_continue(struct restorer_state *s)
+{
+	const struct restorer_process *p = restorer_process_at(s, s->me);
+	const struct restorer_thread *first = (const struct restorer_thread *)(uintptr_t)p->threads;
+
+	if (s->nprocesses > 1)
+		SYS(SYS_munmap, s->sync, 4096);
 	SYS(SYS_close_range, s->first_high, ~0U, 0);
 	restorer_run(s, &first->calls, -1);
 	__atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
 	SYS(SYS_futex, &s->go, FUTEX_WAKE, 0x7fffffff);
 	restorer_sig_return(first->frame, first->tls);
+}
+
+static void restorer_threads_in_turn(struct restorer_state *s)
+{
+	struct restorer_sync *y = restorer_sync_of(s);
+	unsigned before = 0;
+
+	for (unsigned i = 0; i < s->me; i++)
+		before += restorer_process_at(s, i)->role == ROLE_PROGRAM;
+	if (s->nprocesses > 1)
+		restorer_await(s, &y->turn, before);
+	restorer_start_threads(s, restorer_process_at(s, s->me));
+	if (s->nprocesses > 1)
+		restorer_count(&y->turn);
+	SYS(SYS_close, s->ask[1]);
+	SYS(SYS_close, s->answer[0]);
+}
+
+static void restorer_live(struct restorer_state *s)
+{
+	const struct restorer_process *p = restorer_process_at(s, s->me);
+	struct restorer_sync *y = restorer_sync_of(s);
+
+	restorer_be_born(s);
+	if (s->nprocesses > 1)
+		restorer_join(s);
+	else
+		restorer_place_fds(s);
+	if (p->role == ROLE_PROGRAM)
+		restorer_settle(s);
+	restorer_run(s, &s->confine, s->fds[1]);
+	if (p->role == ROLE_ZOMBIE)
+		SYS(SYS_prctl, 15 /* PR_SET_NAME */, p->name);
+	if (p->role != ROLE_PROGRAM)
+		restorer_end(p->status);
+	if (s->nprocesses > 1)
+		restorer_share(s);
+	else
+		restorer_run(s, &s->objects, s->fds[1]);
+	restorer_run(s, &p->plan, s->fds[1]);
+	restorer_threads_in_turn(s);
+	if (!s->me)
+		return;
+	restorer_count(&y->done);
+	restorer_await(s, &y->phase, PHASE_GO);
+	if (__atomic_load_n(&y->phase, __ATOMIC_ACQUIRE) != PHASE_GO)
+		restorer_exit(0);
+	restorer_continue(s);
+}
+
+static __attribute__((noreturn)) void restorer_copy(struct restorer_state *s)
+{
+	struct restorer_sync *y = restorer_sync_of(s);
+	volatile char byte;
+	long rc;
+
+	restorer_map_sync(s);
+	restorer_live(s);
+	if (s->nprocesses > 1)
+		restorer_await(s, &y->done, s->programs - 1);
+	restorer_send(s->fds[1], 0, STEP_NONE, 0, SYS(SYS_getpid, 0));
+	do
+		rc = SYS(SYS_read, s->fds[1], &byte, 1);
+	while (rc == -EINTR);
+	if (s->nprocesses > 1)
+		restorer_set(&y->phase, rc == 1 ? PHASE_GO : PHASE_END);
+	if (rc != 1)
+		restorer_exit(0);
+	restorer_continue(s);
 }
 
 /* ---- the helper inside the pid namespace ---- */

@@ -12,6 +12,13 @@
  *                                         sets the next tid  <-------  threads, one by one
  *                                         exits at end of file         report, wait for "go", sigreturn
  *
+ * A tree: the copy forks its descendants, and they theirs, before it is confined; each replaces its memory by that of
+ * its own image. All of them share one table of descriptors until the first one has made what they have in
+ * common, and wait for each other through one shared page:
+ *
+ *   all are born, in their sessions ─► all have entered their groups ─► each is confined ─► the first one makes
+ *   shared descriptors ─► each takes its own table, and executes its plan ─► threads, one process at a time ─► "go"
+ *
  * Until "go" no instruction of the captured program runs. The lists are data: the zygote executes the
  * build list, which was made from a checked image; everything else that an image decides is in the plan
  * list, which the copy executes after its confinement, with the rights of the copy.
@@ -28,7 +35,10 @@ enum {
 	RESTORER_TASKS = 8,
 	RESTORER_OUTSIDE = 32, /* descriptors of an order: slots 0..31 */
 	RESTORER_STACK = 8192, /* bytes for a thread that executes lists */
-	RESTORER_ENTRY = 16,   /* offset of the first instruction in the block */
+	RESTORER_TREE_STACK =
+		65536, /* descendants are forked from within the frames of their parents */
+	RESTORER_PROCESSES = 256, /* those of a tree, its zombies and helpers */
+	RESTORER_ENTRY = 16,      /* offset of the first instruction in the block */
 };
 
 enum {                     /* numbers that are no system calls */
@@ -67,6 +77,8 @@ enum restorer_step {
 	STEP_THREAD,
 	STEP_TID,
 	STEP_ORDER,
+	STEP_TREE,
+	STEP_GROUP,
 	RESTORER_STEPS
 };
 
@@ -82,6 +94,30 @@ struct restorer_thread {
 	uint64_t frame;             /* stack pointer for rt_sigreturn */
 	uint64_t tls;               /* arm64 */
 	struct restorer_list calls; /* executed by the thread after "go" */
+};
+
+enum restorer_role {
+	ROLE_PROGRAM,
+	ROLE_ZOMBIE, /* ends with a status, and its parent does not wait for it */
+	ROLE_HELPER, /* a leader of a session or group, or a parent, that has ended: exists until all groups are complete */
+};
+
+struct restorer_process { /* the first one is the copy itself; parents precede their children */
+	int32_t pid;      /* negative: above that of the helper in the namespace */
+	int32_t group;    /* 0: the group of its parent */
+	uint32_t parent;  /* index */
+	uint32_t role, status;
+	uint32_t early; /* born before its parent makes its session */
+	uint32_t leads; /* makes a session */
+	uint32_t nthreads;
+	uint64_t threads; /* address of struct restorer_thread */
+	struct restorer_list build, plan;
+	char name[16]; /* of a zombie */
+};
+
+struct restorer_sync { /* in the shared page of one tree of copies */
+	uint32_t phase, born, joined, detached, turn, done;
+	int32_t socket, ask, answer;
 };
 
 struct restorer_order { /* descriptors: pidfd of the namespace's init, the copy's socket, files `tasks`, outside ones */
@@ -106,10 +142,13 @@ struct restorer_state {
 	int32_t last_pid;            /* descriptor of ns_last_pid, or -1 */
 	int32_t first_high;          /* above every descriptor number of the image */
 	int32_t pid;
-	struct restorer_list build, confine, plan;
-	uint64_t threads; /* address of struct restorer_thread */
-	uint32_t nthreads;
-	uint32_t go; /* futex: threads wait while it is 0 */
+	struct restorer_list build, confine, objects;
+	uint64_t processes; /* address of struct restorer_process */
+	uint32_t nprocesses;
+	uint32_t programs; /* how many of them are ROLE_PROGRAM */
+	uint64_t sync;     /* address of its page, which the copy maps */
+	uint32_t me;       /* index of this process */
+	uint32_t go;       /* futex: threads wait while it is 0 */
 	uint64_t main_stack, helper_stack, inner_stack;
 	int64_t slots[RESTORER_SLOTS];
 	/* of the order in progress */

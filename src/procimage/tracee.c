@@ -283,19 +283,40 @@ static int tracee_make_region(struct tracee *t, uint64_t low, struct err *e)
 	return 0;
 }
 
+/* A stack that a program has extended to its limit itself, as Ruby does: its lowest part is as unused, if the main
+ * thread is far above it. */
+static int tracee_stack_is_reserved(struct tracee *t, uint64_t low)
+{
+	enum { FAR = 1 << 20 };
+
+	for (unsigned i = 0; i < t->nthreads; i++) {
+		uint64_t distance = arch_get_sp(t->threads[i].state.registers) - low;
+
+		if (distance < REGION_BYTES + FAR)
+			return 0;
+		if (t->threads[i].state.tid == t->pid && distance > (UINT64_C(1) << 30))
+			return 0;
+	}
+	return 1;
+}
+
 int tracee_prepare_calls(struct tracee *t, struct err *e)
 {
-	uint64_t low;
+	uint64_t low, end;
 
 	if (thread_list_find_code(t->pid, t->memory, &t->code, &low, e) < 0)
 		return -1;
 	if (!tracee_region_is_free(t, low)) {
 		/* A tracer that died here has left a part of it. */
+		end = low;
 		while (tracee_has_mark(t, low))
 			low += PAGE;
 		low -= REGION_BYTES;
-		if (tracee_make_region(t, low, e) < 0)
-			return -1;
+		if (tracee_make_region(t, low, e) < 0) {
+			if (!tracee_stack_is_reserved(t, end))
+				return -1;
+			low = end;
+		}
 	}
 	t->results = low + RESULTS_AT;
 	t->child_frame = low + CHILD_FRAME_AT;

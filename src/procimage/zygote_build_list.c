@@ -1,9 +1,14 @@
 /* zygote_build_list.c - the calls that replace the memory of a process by that of an image. They run from
  * the block, which is the only thing that stays mapped. */
 #include "procimage/arch.h"
+#include "procimage/confine_list.h"
+#include "procimage/image_zygote.h"
 #include "procimage/zygote_builder.h"
 
+#include <fcntl.h>
 #include <linux/prctl.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -91,8 +96,10 @@ static void zygote_map_area(struct builder *b, const struct image_area *a, int h
 		CALL(&b->build, SYS_madvise, RESTORER_IGNORE, a->start, bytes, MADV_DONTDUMP);
 }
 
-static void zygote_fill(struct builder *b, pid_t memory)
+static void zygote_fill(struct builder *b)
 {
+	pid_t memory = b->memory;
+	uint64_t offset = 0;
 	const struct image *im = b->im;
 	uint64_t n = im->header.count[TABLE_RUNS], page = im->header.page_bytes;
 
@@ -109,10 +116,16 @@ static void zygote_fill(struct builder *b, pid_t memory)
 			bytes += r->pages * page;
 		}
 		/* Here and there the addresses are the same. */
-		at = call_data_add(&b->data, iov, k * sizeof(*iov), 16);
-		CALL(&b->build, SYS_process_vm_readv, RESTORER_EQUAL, (uint64_t)memory, at, k, at,
-		     k, 0)
-			->expect = bytes;
+		at = call_data_add(b->data, iov, k * sizeof(*iov), 16);
+		if (memory)
+			CALL(&b->build, SYS_process_vm_readv, RESTORER_EQUAL, (uint64_t)memory, at,
+			     k, at, k, 0)
+				->expect = bytes;
+		else
+			CALL(&b->build, SYS_preadv, RESTORER_EQUAL, (uint64_t)b->pages, at, k,
+			     offset, 0)
+				->expect = bytes;
+		offset += bytes;
 	}
 }
 
@@ -132,7 +145,7 @@ static void zygote_protect(struct builder *b)
 	}
 }
 
-static void zygote_set_program(struct builder *b)
+static uint64_t zygote_program_map(struct builder *b)
 {
 	const struct image_program *p = image_program(b->im);
 	struct prctl_mm_map map = {
@@ -150,16 +163,53 @@ static void zygote_set_program(struct builder *b)
 		.auxv_size = (uint32_t)(p->nauxv * 8),
 		.exe_fd = (uint32_t)b->exe,
 	};
-	uint64_t at;
 
-	map.auxv = (void *)(uintptr_t)call_data_add(&b->data, p->auxv, p->nauxv * 8, 8);
-	at = call_data_add(&b->data, &map, sizeof(map), 8);
-	b->build.step = STEP_PROGRAM;
-	CALL(&b->build, SYS_prctl, RESTORER_SUCCEED, PR_SET_MM, PR_SET_MM_MAP, at, sizeof(map), 0);
+	map.auxv = (void *)(uintptr_t)call_data_add(b->data, p->auxv, p->nauxv * 8, 8);
+	return call_data_add(b->data, &map, sizeof(map), 8);
 }
 
-int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes, pid_t memory,
-			   struct err *e)
+void zygote_add_own_program(struct builder *b, struct call_list *l)
+{
+	const struct image_file *f = &image_files(b->im)[image_program(b->im)->exe];
+	const char *path = image_string(b->im, f->path);
+	uint64_t at;
+
+	if (f->place != IMAGE_FILE_BOX)
+		return;
+	b->exe = -1;
+	at = zygote_program_map(b);
+	l->step = STEP_PROGRAM;
+	if (b->confine) {
+		CALL(l, SYS_setfsgid, RESTORER_IGNORE, b->confine->gid);
+		CALL(l, SYS_setfsuid, RESTORER_IGNORE, b->confine->uid);
+	}
+	CALL(l, SYS_openat, RESTORER_SUCCEED, (uint64_t)AT_FDCWD,
+	     call_data_add(b->data, path, strlen(path) + 1, 1), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+		->save = RESTORER_OUTSIDE + 1;
+	CALL(l, RESTORER_STORE, RESTORER_SUCCEED, at + offsetof(struct prctl_mm_map, exe_fd),
+	     RESTORER_OUTSIDE)
+		->from_slot = 1 << 1;
+	CALL(l, SYS_prctl, RESTORER_SUCCEED, PR_SET_MM, PR_SET_MM_MAP, at,
+	     sizeof(struct prctl_mm_map), 0);
+	CALL(l, SYS_close, RESTORER_SUCCEED, RESTORER_OUTSIDE)->from_slot = 1;
+}
+
+static void zygote_set_program(struct builder *b)
+{
+	uint64_t at;
+
+	/* Of a descendant here, of the first process in the copy. */
+	if (b->below && image_files(b->im)[image_program(b->im)->exe].place == IMAGE_FILE_BOX) {
+		zygote_add_own_program(b, &b->build);
+		return;
+	}
+	at = zygote_program_map(b);
+	b->build.step = STEP_PROGRAM;
+	CALL(&b->build, SYS_prctl, RESTORER_SUCCEED, PR_SET_MM, PR_SET_MM_MAP, at,
+	     sizeof(struct prctl_mm_map), 0);
+}
+
+int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes, struct err *e)
 {
 	uint64_t run = 0;
 
@@ -168,6 +218,9 @@ int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_byt
 	CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, 0, block);
 	CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, block + block_bytes,
 	     ARCH_USER_END - block - block_bytes);
+	/* Before the areas: no file of the present program may be mapped. */
+	zygote_set_program(b);
+	b->build.step = STEP_MEMORY;
 	for (uint64_t i = 0; i < b->im->header.count[TABLE_AREAS]; i++) {
 		const struct image_area *a = &image_areas(b->im)[i];
 
@@ -176,9 +229,7 @@ int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_byt
 	}
 	if (zygote_move_back(b, e) < 0)
 		return -1;
-	zygote_fill(b, memory);
+	zygote_fill(b);
 	zygote_protect(b);
-	zygote_set_program(b);
-	CALL(&b->build, SYS_close_range, RESTORER_SUCCEED, ZYGOTE_FIRST_FILE, ~0U, 0);
 	return 0;
 }

@@ -6,10 +6,14 @@
 #include <sys/types.h>
 
 struct confine_spec;
+struct image_pages;
 
 enum {
-	ZYGOTE_FIRST_FILE = 5
-}; /* descriptors from here on are closed when the memory is complete */
+	ZYGOTE_FIRST_FILE = 5, /* descriptors from here on are closed when the memory is complete */
+	ZYGOTE_PAGES =
+		5, /* the file with the pages of the first process; those of its descendants follow */
+	ZYGOTE_SPANS = 16384
+};
 
 struct span {
 	uint64_t start, end;
@@ -18,18 +22,22 @@ struct span {
 struct builder {
 	const struct image *im;
 	const struct confine_spec *confine; /* or NULL */
+	pid_t memory;                       /* process with the pages, or 0: the file `pages` */
+	int pages;
 	struct call_list build;
-	struct call_data data;
-	struct span own[4096];
-	unsigned nown;
+	struct call_data *data;
 	struct span kernel[8]; /* vvar and vDSO of this process */
 	unsigned nkernel;
 	uint64_t aside; /* where they wait */
 	int *files;     /* descriptor per file of the image, -1 if it is not mapped here */
-	int exe;
-	uint64_t code_bytes;
+	int exe;        /* -1: the copy opens it */
+	int below; /* a descendant: the list is executed by a process that was forked in the copy */
 };
 
 /* The calls that replace the memory of this process; `block` stays. */
-int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes, pid_t memory,
-			   struct err *e);
+int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes, struct err *e);
+/* The executable, where it is a file of the disk of the box: opened there with the rights of its user. */
+void zygote_add_own_program(struct builder *b, struct call_list *l);
+/* The processes of a tree, their zombies and helpers, as restorer_process. */
+int zygote_make_processes(const struct image *const *v, unsigned n, struct restorer_process *to,
+			  unsigned index[], struct err *e);

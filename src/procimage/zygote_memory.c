@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "procimage/arch.h"
 #include "procimage/confine_list.h"
+#include "procimage/image_zygote.h"
 #include "procimage/plan.h"
 #include "procimage/zygote_builder.h"
 
@@ -31,59 +32,63 @@ enum {
 
 /* ---- the hole ---- */
 
-static int zygote_read_own(struct builder *b, struct err *e)
+struct spans {
+	struct span at[ZYGOTE_SPANS];
+	unsigned n;
+};
+
+static int spans_add(struct spans *x, uint64_t start, uint64_t end, struct err *e)
+{
+	if (x->n == ZYGOTE_SPANS)
+		return err_set(e, ERR_LIMIT, "the processes have more than %d areas", ZYGOTE_SPANS);
+	x->at[x->n++] = (struct span){ start, end };
+	return 0;
+}
+
+static int zygote_read_own(struct builder *b, struct spans *x, struct err *e)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[4300];
+	int rc = 0;
 
 	if (!maps)
 		return err_sys(e, "read /proc/self/maps");
-	while (fgets(line, sizeof(line), maps)) {
+	while (rc == 0 && fgets(line, sizeof(line), maps)) {
 		unsigned long start, end;
 
 		if (sscanf(line, "%lx-%lx", &start, &end) != 2 || strstr(line, "[vsyscall]"))
 			continue;
-		if (b->nown == ARRAY_LEN(b->own)) {
-			fclose(maps);
-			return err_set(e, ERR_LIMIT, "this process has too many areas");
-		}
-		b->own[b->nown++] = (struct span){ start, end };
+		rc = spans_add(x, start, end, e);
 		if ((strstr(line, "[vvar") || strstr(line, "[vdso]")) &&
 		    b->nkernel < ARRAY_LEN(b->kernel))
 			b->kernel[b->nkernel++] = (struct span){ start, end };
 	}
 	fclose(maps);
-	return 0;
+	return rc;
 }
 
-/* The middle of the largest gap that both address spaces have. */
-static uint64_t zygote_find_hole(const struct builder *b, uint64_t bytes)
+static int spans_compare(const void *a, const void *b)
 {
-	const struct image_area *a = image_areas(b->im);
-	uint64_t n = b->im->header.count[TABLE_AREAS], i = 0, before = 1 << 20, best = 0, at = 0;
-	unsigned k = 0;
+	const struct span *x = a, *y = b;
 
-	for (;;) {
-		struct span next = { ARCH_USER_END, ARCH_USER_END };
+	return x->start < y->start ? -1 : x->start > y->start;
+}
 
-		if (i < n && a[i].start < next.start)
-			next = (struct span){ a[i].start, a[i].end };
-		if (k < b->nown && b->own[k].start < next.start)
-			next = b->own[k];
-		if (next.start > before && next.start - before > best) {
-			best = next.start - before;
+/* The middle of the largest gap that all address spaces have. */
+static uint64_t zygote_find_hole(struct spans *x, uint64_t bytes)
+{
+	uint64_t before = 1 << 20, best = 0, at = 0;
+
+	qsort(x->at, x->n, sizeof(x->at[0]), spans_compare);
+	for (unsigned i = 0; i <= x->n; i++) {
+		uint64_t start = i < x->n ? x->at[i].start : ARCH_USER_END;
+
+		if (start > before && start - before > best) {
+			best = start - before;
 			at = before + best / 2;
 		}
-		if (next.start == ARCH_USER_END)
-			break;
-		if (next.end > before)
-			before = next.end;
-		while (i < n && a[i].end <= before)
-			i++;
-		while (k < b->nown && b->own[k].end <= before)
-			k++;
-		if (i < n && a[i].start < before)
-			before = a[i++].end;
+		if (i < x->n && x->at[i].end > before)
+			before = x->at[i].end;
 	}
 	at &= ~(uint64_t)(LARGE_PAGE - 1);
 	return best > bytes + 2 * (uint64_t)HOLE_MARGIN ? at : 0;
@@ -92,7 +97,7 @@ static uint64_t zygote_find_hole(const struct builder *b, uint64_t bytes)
 /* Every name and every piece of data is copied once for each record that has it. */
 static uint64_t zygote_bound_strings(const struct image *im)
 {
-	uint64_t bytes = strlen(image_string(im, image_program(im)->folder));
+	uint64_t bytes = strlen(image_string(im, image_program(im)->folder)) + 4096;
 
 	for (uint64_t i = 0; i < im->header.count[TABLE_AREAS]; i++)
 		if (image_areas(im)[i].kind == AREA_FILE_SHARED)
@@ -109,8 +114,8 @@ uint64_t zygote_memory_bound(const struct image *im)
 	const uint64_t *n = im->header.count;
 	uint64_t call = sizeof(struct restorer_call);
 
-	return (1 << 20) + zygote_bound_strings(im) + n[TABLE_AREAS] * 8 * (call + 64) +
-	       n[TABLE_RUNS] * 64 + n[TABLE_DESCRIPTORS] * 24 * (call + 64) +
+	return (1 << 20) + 2 * zygote_bound_strings(im) + n[TABLE_AREAS] * 8 * (call + 64) +
+	       n[TABLE_RUNS] * (2 * call + 64) + n[TABLE_DESCRIPTORS] * 24 * (call + 64) +
 	       n[TABLE_WATCHES] * 2 * (call + 64) +
 	       n[TABLE_THREADS] * (ARCH_FRAME_MOST + 3 * (uint64_t)RESTORER_STACK + 256 * call);
 }
@@ -154,15 +159,17 @@ static int zygote_open_files(struct builder *b, struct err *e)
 		    (b->files[a->file] = zygote_open_file(im, a->file, exact, e)) < 0)
 			return -1;
 	}
+	if (image_files(im)[image_program(im)->exe].place == IMAGE_FILE_BOX)
+		return 0;
 	b->exe = zygote_open_file(im, image_program(im)->exe, exact, e);
 	return b->exe < 0 ? -1 : 0;
 }
 
 /* ---- the block ---- */
 
-static void zygote_add_threads(struct builder *b, struct restorer_state *s)
+static void zygote_add_threads(const struct image *im, struct call_data *data,
+			       struct restorer_process *p)
 {
-	const struct image *im = b->im;
 	uint64_t n = im->header.count[TABLE_THREADS];
 	struct restorer_thread *threads = calloc(n, sizeof(*threads));
 	const struct arch_code none = { 0 };
@@ -173,75 +180,160 @@ static void zygote_add_threads(struct builder *b, struct restorer_state *s)
 	for (uint64_t i = 0; i < n; i++) {
 		const struct image_thread *t = &image_threads(im)[i];
 		struct call_list l = { 0 };
-		uint64_t at = call_data_add(&b->data, NULL, ARCH_FRAME_MOST, 64);
+		uint64_t at = call_data_add(data, NULL, ARCH_FRAME_MOST, 64);
 
 		arch_build_frame(frame, at, &none, t,
 				 (const char *)im->table[TABLE_VECTORS].at + t->vector_at);
-		memcpy(call_data_pointer(&b->data, at), frame, ARCH_FRAME_MOST);
-		plan_add_thread(im, t, &l, &b->data);
+		memcpy(call_data_pointer(data, at), frame, ARCH_FRAME_MOST);
+		plan_add_thread(im, t, &l, data);
 		threads[i] = (struct restorer_thread){
 			.tid = t->tid,
 			.frame = arch_frame_stack(at),
 			.tls = t->tls,
-			.stack = call_data_add(&b->data, NULL, RESTORER_STACK, 64) + RESTORER_STACK,
-			.calls = call_data_add_list(&b->data, &l),
+			.stack = call_data_add(data, NULL, RESTORER_STACK, 64) + RESTORER_STACK,
+			.calls = call_data_add_list(data, &l),
 		};
 		call_list_fini(&l);
 	}
-	s->nthreads = (uint32_t)n;
-	s->threads = call_data_add(&b->data, threads, n * sizeof(*threads), 16);
+	p->nthreads = (uint32_t)n;
+	p->threads = call_data_add(data, threads, n * sizeof(*threads), 16);
 	free(threads);
 }
 
-static int zygote_fill_block(struct builder *b, uint64_t block, uint64_t block_bytes, pid_t memory,
-			     struct err *e)
+static uint64_t zygote_add_stack(struct call_data *d, uint64_t bytes)
 {
-	struct restorer_state s = { .magic = RESTORER_MAGIC,
-				    .block = block,
-				    .block_bytes = block_bytes,
-				    .control = CONTROL,
-				    .last_pid = LAST_PID,
-				    .first_high = plan_first_high(b->im),
-				    .pid = image_program(b->im)->pid };
-	struct call_list plan = { 0 }, confine = { 0 };
-	uint64_t at = call_data_add(&b->data, NULL, sizeof(s), 64);
+	return call_data_add(d, NULL, bytes, 64) + bytes;
+}
 
-	if (zygote_make_build_list(b, block, block_bytes, memory, e) < 0)
+/* Where the pages of the kernel are when the parent of this process forks it. */
+static void zygote_kernel_of(struct builder *b, const struct image *parent)
+{
+	b->nkernel = 0;
+	for (uint64_t i = 0; i < parent->header.count[TABLE_AREAS]; i++) {
+		const struct image_area *a = &image_areas(parent)[i];
+
+		if (a->kind == AREA_KERNEL && b->nkernel < ARRAY_LEN(b->kernel))
+			b->kernel[b->nkernel++] = (struct span){ a->start, a->end };
+	}
+}
+
+static const struct image *zygote_parent_of(const struct image *const *v, unsigned k)
+{
+	for (unsigned i = 0; i < k; i++)
+		if (image_program(v[i])->pid == image_program(v[k])->parent)
+			return v[i];
+	return v[0];
+}
+
+struct zygote {
+	const struct image *const *v;
+	unsigned n;
+	struct builder b[IMAGE_PROCESSES_MOST];
+	struct restorer_process processes[RESTORER_PROCESSES];
+	struct call_data data;
+	struct spans spans;
+	uint64_t code_bytes, block, block_bytes;
+};
+
+static int zygote_add_process(struct zygote *z, const struct plan_tree *t, unsigned k,
+			      struct restorer_process *p, struct restorer_list *first,
+			      struct err *e)
+{
+	struct builder *b = &z->b[k];
+	struct call_list plan = { 0 }, own = { 0 };
+
+	if (k)
+		zygote_kernel_of(b, zygote_parent_of(z->v, k));
+	if (zygote_make_build_list(b, z->block, z->block_bytes, e) < 0)
 		return -1;
-	if (b->confine)
-		confine_list_add(b->confine, &confine, &b->data);
-	plan_add_program(b->im, &plan, &b->data);
-	s.confine = call_data_add_list(&b->data, &confine);
-	call_list_fini(&confine);
-	s.build = call_data_add_list(&b->data, &b->build);
-	s.plan = call_data_add_list(&b->data, &plan);
+	/* The memory of the first one is that of the zygote. */
+	if (k) {
+		p->build = call_data_add_list(&z->data, &b->build);
+	} else {
+		if (z->n == 1)
+			CALL(&b->build, SYS_close_range, RESTORER_SUCCEED, ZYGOTE_FIRST_FILE, ~0U,
+			     0);
+		*first = call_data_add_list(&z->data, &b->build);
+		zygote_add_own_program(b, &own);
+		p->build = call_data_add_list(&z->data, &own);
+	}
+	plan_add_program(t, z->v[k], &plan, &z->data);
+	p->plan = call_data_add_list(&z->data, &plan);
+	zygote_add_threads(z->v[k], &z->data, p);
 	call_list_fini(&plan);
-	zygote_add_threads(b, &s);
-	s.main_stack = call_data_add(&b->data, NULL, 2 * RESTORER_STACK, 64) + 2 * RESTORER_STACK;
-	s.helper_stack = call_data_add(&b->data, NULL, RESTORER_STACK, 64) + RESTORER_STACK;
-	s.inner_stack = call_data_add(&b->data, NULL, RESTORER_STACK, 64) + RESTORER_STACK;
-	memcpy(call_data_pointer(&b->data, at), &s, sizeof(s));
+	call_list_fini(&own);
 	return 0;
 }
 
-/* Descriptors: the socket, ns_last_pid, and above them the mapped files. */
-static int zygote_place_descriptors(int *control, struct err *e)
+static int zygote_fill_block(struct zygote *z, int least_high, struct err *e)
 {
-	struct rlimit l;
+	struct plan_tree t = plan_tree_of(z->v, z->n, least_high);
+	struct restorer_state s = { .magic = RESTORER_MAGIC,
+				    .block = z->block,
+				    .block_bytes = z->block_bytes,
+				    .control = CONTROL,
+				    .last_pid = LAST_PID,
+				    .first_high = t.high,
+				    .pid = image_program(z->v[0])->pid,
+				    .programs = z->n,
+				    .sync = z->block + z->block_bytes - 4096 };
+	struct call_list objects = { 0 }, confine = { 0 };
+	uint64_t at = call_data_add(&z->data, NULL, sizeof(s), 64);
+	unsigned index[IMAGE_PROCESSES_MOST];
+	int count = zygote_make_processes(z->v, z->n, z->processes, index, e);
+
+	if (count < 0)
+		return -1;
+	s.nprocesses = (uint32_t)count;
+	for (unsigned k = 0; k < z->n; k++)
+		if (zygote_add_process(z, &t, k, &z->processes[index[k]], &s.build, e) < 0)
+			return -1;
+	if (z->b[0].confine)
+		confine_list_add(z->b[0].confine, &confine, &z->data);
+	s.confine = call_data_add_list(&z->data, &confine);
+	call_list_fini(&confine);
+	plan_add_objects(&t, &objects, &z->data);
+	s.objects = call_data_add_list(&z->data, &objects);
+	call_list_fini(&objects);
+	s.processes =
+		call_data_add(&z->data, z->processes, s.nprocesses * sizeof(z->processes[0]), 16);
+	s.main_stack = zygote_add_stack(&z->data, 2 * RESTORER_STACK);
+	s.helper_stack = zygote_add_stack(&z->data, RESTORER_STACK);
+	s.inner_stack = zygote_add_stack(&z->data, RESTORER_TREE_STACK);
+	memcpy(call_data_pointer(&z->data, at), &s, sizeof(s));
+	return 0;
+}
+
+/* Descriptors: the socket, ns_last_pid, files of pages, and above them the mapped files. Returns the number after
+ * the pages. */
+static int zygote_place_descriptors(int *control, const struct image_pages *pages, unsigned n,
+				    struct err *e)
+{
 	int last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-	int high = fcntl(*control, F_DUPFD_CLOEXEC, 64),
-	    last_high = fcntl(last, F_DUPFD_CLOEXEC, 64);
+	int high = fcntl(*control, F_DUPFD_CLOEXEC, 128),
+	    last_high = fcntl(last, F_DUPFD_CLOEXEC, 128), file[IMAGE_PROCESSES_MOST];
+	struct rlimit l;
 
 	if (last < 0 || high < 0 || last_high < 0)
 		return err_sys(e, "open ns_last_pid (CONFIG_CHECKPOINT_RESTORE)");
 	*control = high;
+	for (unsigned i = 0; i < n; i++) {
+		file[i] = pages[i].process ? -1 : fcntl(pages[i].file, F_DUPFD_CLOEXEC, 128);
+		if (!pages[i].process && file[i] < 0)
+			return err_sys(e, "place the pages of the checkpoint zygote");
+	}
 	if (dup2(high, CONTROL) < 0 || dup2(last_high, LAST_PID) < 0)
 		return err_sys(e, "place the descriptors of the checkpoint zygote");
 	*control = CONTROL;
+	for (unsigned i = 0; i < n; i++)
+		if (file[i] >= 0 && dup2(file[i], ZYGOTE_PAGES + (int)i) < 0)
+			return err_sys(e, "place the pages of the checkpoint zygote");
+		else if (file[i] < 0)
+			close(ZYGOTE_PAGES + (int)i);
 	close(0);
 	close(1);
 	close(2);
-	syscall(SYS_close_range, ZYGOTE_FIRST_FILE, ~0U, 0);
+	syscall(SYS_close_range, ZYGOTE_PAGES + n, ~0U, 0);
 	/* Descriptors are moved above those of the image; the copy sets its own limit afterwards. */
 	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
 		l.rlim_cur = l.rlim_max;
@@ -292,7 +384,7 @@ static __attribute__((noreturn)) void zygote_enter(uint64_t code, uint64_t state
 	__builtin_unreachable();
 }
 
-static int zygote_map_block(struct builder *b, uint64_t block, uint64_t bytes, struct err *e)
+static int zygote_map_block(const struct zygote *z, uint64_t block, uint64_t bytes, struct err *e)
 {
 	void *at = mmap((void *)(uintptr_t)block, bytes, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -301,8 +393,8 @@ static int zygote_map_block(struct builder *b, uint64_t block, uint64_t bytes, s
 		return err_sys(e, "map %llu bytes for the code of the checkpoint zygote",
 			       (unsigned long long)bytes);
 	memcpy(at, restorer_image, (size_t)(restorer_image_end - restorer_image));
-	memcpy((char *)at + b->code_bytes, b->data.bytes, b->data.len);
-	if (mprotect(at, b->code_bytes, PROT_READ | PROT_EXEC) < 0)
+	memcpy((char *)at + z->code_bytes, z->data.bytes, z->data.len);
+	if (mprotect(at, z->code_bytes, PROT_READ | PROT_EXEC) < 0)
 		return err_sys(e, "make the code of the checkpoint zygote executable");
 	return 0;
 }
@@ -316,33 +408,72 @@ static uint64_t zygote_kernel_bytes(const struct builder *b)
 	return bytes;
 }
 
-void zygote_memory_become(const struct image *im, pid_t memory, const struct confine_spec *confine,
-			  int *control, struct err *e)
+/* A number above all descriptors of this process. */
+static int zygote_next_number(void)
 {
-	static struct builder b;
-	uint64_t page = im->header.page_bytes, bound = zygote_memory_bound(im), block, bytes;
-	struct restorer_state *s;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), most = fd;
 
-	b = (struct builder){ .im = im, .confine = confine, .exe = -1 };
+	/* Files were opened one after the other: the lowest free number is above all of them. */
+	close(fd);
+	return most + 64 + 2 + RESTORER_TASKS + RESTORER_OUTSIDE;
+}
+
+static int zygote_find_block(struct zygote *z, const struct confine_spec *confine,
+			     uint64_t *out_bytes, struct err *e)
+{
+	uint64_t page = z->v[0]->header.page_bytes, kernel, bound = sizeof(z->processes);
+
 	if (confine)
 		bound += confine_list_bound(confine);
-	b.code_bytes = ((uint64_t)(restorer_image_end - restorer_image) + page - 1) & ~(page - 1);
-	if (zygote_read_own(&b, e) < 0)
-		return;
-	block = zygote_find_hole(&b, bound + zygote_kernel_bytes(&b));
-	if (!block) {
-		err_set(e, ERR_CONFLICT, "the addresses of the program have no hole of %llu MiB",
-			(unsigned long long)(bound >> 20));
-		return;
+	for (unsigned k = 0; k < z->n; k++) {
+		bound += zygote_memory_bound(z->v[k]);
+		for (uint64_t i = 0; i < z->v[k]->header.count[TABLE_AREAS]; i++)
+			if (spans_add(&z->spans, image_areas(z->v[k])[i].start,
+				      image_areas(z->v[k])[i].end, e) < 0)
+				return -1;
 	}
-	bytes = (b.code_bytes + bound + page - 1) & ~(page - 1);
-	b.aside = block + bytes;
-	b.data.at = block + b.code_bytes;
-	b.data.most = bound;
-	if (zygote_place_descriptors(control, e) < 0 || zygote_open_files(&b, e) < 0 ||
-	    zygote_fill_block(&b, block, bytes + zygote_kernel_bytes(&b), memory, e) < 0 ||
-	    zygote_map_block(&b, block, bytes, e) < 0 || zygote_leave_library(e) < 0)
+	kernel = zygote_kernel_bytes(&z->b[0]);
+	z->block = zygote_find_hole(&z->spans, bound + kernel);
+	if (!z->block)
+		return err_set(e, ERR_CONFLICT,
+			       "the addresses of the program have no hole of %llu MiB",
+			       (unsigned long long)(bound >> 20));
+	*out_bytes = (z->code_bytes + bound + page - 1) & ~(page - 1);
+	z->block_bytes = *out_bytes + kernel + page; /* the last one is struct restorer_sync */
+	z->data.at = z->block + z->code_bytes;
+	z->data.most = bound;
+	for (unsigned k = 0; k < z->n; k++)
+		z->b[k].aside = z->block + *out_bytes;
+	return 0;
+}
+
+void zygote_memory_become(const struct image_tree *tree, const struct confine_spec *confine,
+			  int *control, struct err *e)
+{
+	static struct zygote z;
+	uint64_t page = tree->image[0]->header.page_bytes, bytes = 0;
+	struct restorer_state *s;
+
+	z = (struct zygote){ .v = tree->image, .n = tree->n };
+	for (unsigned k = 0; k < z.n; k++)
+		z.b[k] = (struct builder){ .im = z.v[k],
+					   .confine = confine,
+					   .memory = tree->pages[k].process,
+					   .pages = ZYGOTE_PAGES + (int)k,
+					   .data = &z.data,
+					   .exe = -1,
+					   .below = k > 0 };
+	z.code_bytes = ((uint64_t)(restorer_image_end - restorer_image) + page - 1) & ~(page - 1);
+	if (zygote_read_own(&z.b[0], &z.spans, e) < 0 ||
+	    zygote_find_block(&z, confine, &bytes, e) < 0 ||
+	    zygote_place_descriptors(control, tree->pages, z.n, e) < 0)
 		return;
-	s = (struct restorer_state *)(uintptr_t)b.data.at;
-	zygote_enter(block + RESTORER_ENTRY, (uintptr_t)s, s->main_stack);
+	for (unsigned k = 0; k < z.n; k++)
+		if (zygote_open_files(&z.b[k], e) < 0)
+			return;
+	if (zygote_fill_block(&z, zygote_next_number(), e) < 0 ||
+	    zygote_map_block(&z, z.block, bytes, e) < 0 || zygote_leave_library(e) < 0)
+		return;
+	s = (struct restorer_state *)(uintptr_t)z.data.at;
+	zygote_enter(z.block + RESTORER_ENTRY, (uintptr_t)s, s->main_stack);
 }

@@ -13,10 +13,16 @@ static void use(const struct image *im)
 {
 	static char frame[ARCH_FRAME_MOST];
 	struct call_list l = { 0 };
+	struct plan_tree tree;
+	struct err e = { 0 };
 	struct call_data d = { .at = 0x10000, .most = zygote_memory_bound(im) };
 	const struct arch_code none = { 0 };
 
-	plan_add_program(im, &l, &d);
+	if (procimage_check_tree(&im, 1, &e) < 0)
+		return;
+	tree = plan_tree_of(&im, 1, 0);
+	plan_add_objects(&tree, &l, &d);
+	plan_add_program(&tree, im, &l, &d);
 	for (uint64_t i = 0; i < im->header.count[TABLE_THREADS]; i++) {
 		const struct image_thread *t = &image_threads(im)[i];
 
@@ -25,7 +31,7 @@ static void use(const struct image *im)
 					(const char *)im->table[TABLE_VECTORS].at + t->vector_at) <=
 		       sizeof(frame));
 	}
-	assert(d.len <= d.most && plan_count_outside(im) <= IMAGE_DESCRIPTORS_MOST);
+	assert(d.len <= d.most && plan_count_outside(&im, 1) <= RESTORER_OUTSIDE + 1);
 	call_list_fini(&l);
 	free(d.bytes);
 }

@@ -42,7 +42,7 @@ send() { # BOX EXEC LINE
 }
 running() { # BOX: the id of its exec with the program
 	api GET "/v1/boxes/$1/execs?running=1"
-	get '[.items[] | select(.command[0] == "python3")][0].id'
+	get "[.items[] | select(.command[0] == \"${2:-python3}\")][0].id"
 }
 fork() { # BOX [BODY]: sets copies
 	api POST "/v1/boxes/$1/fork" "${2:-"{\"memory\":true}"}"
@@ -123,6 +123,58 @@ every_thread_of_a_copy_is_confined_like_a_program_of_its_own_box() {
 	is "$(awk '/^PPid:/ { print $2 }' "/proc/$p/status")" "$i"
 	is "$(readlink "/proc/$p/exe")" "$(readlink "/proc/$source/exe")"
 	for n in $c $b; do api DELETE "/v1/boxes/$n"; done
+}
+
+# ---- trees ----
+
+# Bash with a pipeline, a child that has ended, and Python with four children that share memory and a socket.
+tree='import os, socket, mmap, sys
+m, s = mmap.mmap(-1, 4096), socket.socketpair()
+for i in range(4):
+    if os.fork() == 0:
+        while True:
+            s[1].recv(1); m[0] += 1; s[1].send(bytes([m[0]]))
+if os.fork() == 0: os._exit(7)
+for n, line in enumerate(sys.stdin):
+    s[0].send(b"x"); print(os.getpid(), s[0].recv(1)[0], flush=True)
+    if n == 1: print(sorted({os.waitstatus_to_exitcode(os.wait()[1])}), flush=True)
+'
+a_tree_of_processes_continues_with_its_pids_and_each_thread_is_confined() {
+	box
+	api POST "/v1/boxes/$b/execs" "$(jq -nc --arg p "$tree" '{command:["bash","-c","set -m; sleep 1000 | cat & python3 -uc \"$0\"",$p], background:true, open_stdin:true}')"
+	is "$code" 201 "$body"
+	x=$(get .id)
+	send "$b" "$x" a
+	soon output_has "$b" "$x" '[0-9]* 1'
+	pid=$(output "$b" "$x" | sed -n 's/ 1$//p')
+	plain_program "$b"
+	here=$init
+	shape() { # INIT: of all processes but the nap and those of init, as their own namespace has them
+		for p in $(pgrep --ns "$1" --nslist pid -f . | sort -n); do
+			[ "$p" = "$1" ] || awk '/^(Name|State|NSpid|NSpgid|NSsid|PPid|Threads):/ { if ($1 == "PPid:") next; printf "%s %s ", $1, $NF } END { print "" }' "/proc/$p/status"
+		done | sed 's/State: [^ ]* //' | grep -v '^Name: \(sleep.*NSpid: \([0-9]*\) NSpgid: \2 \|atoll-init\)' | sort
+	}
+	fork "$b" '{"memory":true,"count":2}'
+	for c in $copies; do
+		plain_program "$c"
+		is "$(shape "$init")" "$(shape "$here")"
+		own=$plain
+		for p in $(pgrep --ns "$init" --nslist pid -f . | sort -n); do
+			[ "$p" != "$init" ] && [ -e "/proc/$p/exe" ] || continue
+			[ "$(cat "/proc/$p/comm")" != atoll-init ] || continue
+			is "$(facts "$p")" "$(facts "$own")"
+			is "$(cat "/proc/$p/cgroup")" "$(cat "/proc/$own/cgroup")"
+			for n in user mnt pid net ipc uts cgroup; do is "$(readlink "/proc/$p/ns/$n")" "$(readlink "/proc/$own/ns/$n")"; done
+		done
+		y=$(running "$c" bash)
+		send "$c" "$y" b
+		soon output_has "$c" "$y" "$pid 2"
+		soon output_has "$c" "$y" '\[7\]'
+	done
+	send "$b" "$x" b
+	soon output_has "$b" "$x" "$pid 2"
+	soon output_has "$b" "$x" '\[7\]'
+	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
 }
 
 # ---- contexts ----
@@ -226,9 +278,8 @@ what_cannot_be_captured_is_named_and_not_harmed() {
 		is "$(get .state)" running "$body"
 		api DELETE "/v1/boxes/$b/execs/$x"
 	}
-	refused 'child processes' '["sh","-c","sleep 1000 & echo ready; wait"]'
 	refused inotify '["python3","-uc","import ctypes,time; f = ctypes.CDLL(None).inotify_init(); print(\"ready\"); time.sleep(1000)"]'
-	refused 'disk of the box' '["sh","-c","cp /bin/sleep .; echo ready; exec ./sleep 1000"]'
+	refused 'deleted or replaced' '["sh","-c","cp /bin/sleep .; (sleep 1; rm sleep; echo ready) & exec ./sleep 1000"]'
 	api POST "/v1/boxes/$b/fork" '{"memory":true,"on_unsupported":"drop"}'
 	is "$code" 400 "$body"
 	fork "$b" '{"memory":true}' # nothing runs

@@ -176,7 +176,7 @@ static int fork_copy(struct image_zygote *z, const struct image *im, int namespa
 				  .namespaces = namespaces,
 				  .helper = HELPER_PID,
 				  .outside = fds,
-				  .noutside = plan_count_outside(im) };
+				  .noutside = plan_count_outside(&im, 1) };
 	uint64_t began;
 	unsigned k = 0;
 	int output, rc;
@@ -220,8 +220,9 @@ static int run_fork(pid_t pid, int copies, const char *folder, int confined)
 	       (unsigned long long)c.image.header.count[TABLE_DESCRIPTORS],
 	       (unsigned long long)procimage_memory_bytes(&c.image));
 	fflush(stdout);
-	if (image_zygote_build(&z, &c.image, capture_memory_pid(&c), confined ? &spec : NULL, &e) <
-	    0) {
+	if (image_zygote_build(&z, &c.image,
+			       &(struct image_pages){ .process = capture_memory_pid(&c) },
+			       confined ? &spec : NULL, &e) < 0) {
 		capture_fini(&c);
 		return fail(&e);
 	}

@@ -166,7 +166,7 @@ TEST(an_image_of_another_version_is_rejected_with_both_versions)
 	bytes = sample_encode(&im, &len, &e);
 	CHECK(bytes != NULL);
 	CHECK(procimage_decode(&read, bytes, len, &e) < 0);
-	CHECK_STR(e.msg, "process image of version 7, this program reads 1");
+	CHECK_STR(e.msg, "process image of version 7, this program reads 2");
 	free(bytes);
 	procimage_fini(&im);
 }
@@ -180,13 +180,17 @@ TEST(a_plan_makes_descriptors_in_order_and_fits_its_bound)
 
 	sample_make(&im);
 	d.most = zygote_memory_bound(&im);
-	plan_add_program(&im, &l, &d);
+	const struct image *one = &im;
+	struct plan_tree t = plan_tree_of(&one, 1, 0);
+
+	plan_add_objects(&t, &l, &d);
+	plan_add_program(&t, &im, &l, &d);
 	for (uint64_t i = 0; i < l.count; i++)
 		if (l.calls[i].number == RESTORER_MOVE || l.calls[i].number == SYS_dup3)
 			placed++;
 	CHECK(placed == 6);
-	CHECK(plan_count_outside(&im) == 1);
-	CHECK(plan_first_high(&im) > 7);
+	CHECK(plan_count_outside(&one, 1) == 1);
+	CHECK(t.high > 7);
 	call_list_fini(&l);
 	free(d.bytes);
 	procimage_fini(&im);
