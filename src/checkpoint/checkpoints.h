@@ -34,6 +34,7 @@ const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *
 #define CHECKPOINT_SAFETY "safety" /* before a rollback */
 #define CHECKPOINT_FORK "fork"
 #define CHECKPOINT_PROMOTE "promote"   /* of a fork whose files another box takes over */
+#define CHECKPOINT_MERGED "merge"      /* of the other box, and the result */
 #define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */
 #define CHECKPOINT_DIFF "diff"         /* of the present state, for a comparison */
 #define CHECKPOINT_DAY_NS STORE_CHECKPOINT_DAY_NS

@@ -31,7 +31,7 @@ static void compare_add(struct checkpoint_differences *out, enum checkpoint_chan
 	out->v[out->n++] = (struct checkpoint_difference){ change, path, NULL, from, to };
 }
 
-static int compare_content(const struct layer_index_fixed *a, const struct layer_index_fixed *b)
+int checkpoint_content_differs(const struct layer_index_fixed *a, const struct layer_index_fixed *b)
 {
 	if (a->flags & b->flags & LAYER_INDEX_HASHED)
 		return memcmp(a->sha256, b->sha256, sizeof(a->sha256)) != 0;
@@ -52,7 +52,7 @@ static void compare_both(struct checkpoint_differences *out, const char *path,
 			    is ? b : NULL);
 	else if ((a->mode ^ b->mode) & S_IFMT)
 		compare_add(out, CHANGE_TYPE, path, a, b);
-	else if ((S_ISREG(a->mode) || S_ISLNK(a->mode)) && compare_content(a, b))
+	else if ((S_ISREG(a->mode) || S_ISLNK(a->mode)) && checkpoint_content_differs(a, b))
 		compare_add(out, CHANGE_CONTENT, path, a, b);
 	else if (a->mode != b->mode || a->uid != b->uid || a->gid != b->gid ||
 		 a->xattrs != b->xattrs)

@@ -27,4 +27,7 @@ struct checkpoint_differences {
  * boxes is different, because its content is not known. */
 void checkpoint_compare(const struct checkpoint_files *a, const struct checkpoint_files *b,
 			struct checkpoint_differences *out);
+/* Of two files or links: by SHA-256, else by the layer and the inode. */
+int checkpoint_content_differs(const struct layer_index_fixed *a,
+			       const struct layer_index_fixed *b);
 void checkpoint_differences_fini(struct checkpoint_differences *d);

@@ -53,9 +53,24 @@ int checkpoint_files_are_below(const char *path, const char *folder)
 	return files_is_below(path, strlen(path), folder, strlen(folder));
 }
 
+/* The lower layer that x was copied from is another checkpoint: what the root of the box has there, the entry below knows. A
+ * folder stays the same one. */
+static void files_continue(struct layer_index_fixed *x, const struct layer_index_fixed *below)
+{
+	if (!(x->flags & LAYER_INDEX_LOWER) || below->flags & LAYER_INDEX_WHITEOUT)
+		return;
+	x->flags &= (uint16_t)~LAYER_INDEX_LOWER;
+	x->flags |= below->flags & LAYER_INDEX_LOWER;
+	if (!S_ISDIR(x->mode) || !S_ISDIR(below->mode) || x->flags & LAYER_INDEX_OPAQUE)
+		return;
+	x->flags |= below->flags & LAYER_INDEX_OPAQUE;
+	x->ino = below->ino;
+	memcpy(x->origin, below->origin, sizeof(x->origin));
+}
+
 /* Entries of the list below that come before this one, and those that this one hides. */
 static int files_pass(struct checkpoint_files *out, const struct checkpoint_files *below,
-		      size_t *at, const struct layer_index_entry *x, struct err *e)
+		      size_t *at, struct layer_index_entry *x, struct err *e)
 {
 	int hides = x && (!S_ISDIR(x->f.mode) || x->f.flags & LAYER_INDEX_OPAQUE);
 
@@ -70,6 +85,8 @@ static int files_pass(struct checkpoint_files *out, const struct checkpoint_file
 			return 0;
 		if (order < 0 && files_append(out, &b->f, path, e) < 0)
 			return -1;
+		if (order == 0)
+			files_continue(&x->f, &b->f);
 	}
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 struct checkpoint_merge;
 struct checkpoint_orphans;
+struct combine;
 
 struct checkpoints {
 	struct fleet *fleet;
@@ -12,6 +13,7 @@ struct checkpoints {
 	struct checkpoint_job *jobs;      /* oldest first */
 	struct checkpoint_memory *memory; /* process images: memory.h */
 	struct checkpoint_merge *merges;
+	struct combine *combines;
 	struct checkpoint_orphans *orphans; /* NULL: not searched yet */
 	struct keeper_call *dropping;
 	char dropped[ID_MAX + 1];
@@ -33,6 +35,10 @@ void checkpoint_merge_chain(struct checkpoints *c, const struct store_checkpoint
 int checkpoint_is_merging(const struct checkpoints *c, const struct store_checkpoint *x);
 int checkpoint_is_merged_layer(const struct checkpoints *c, const char *id); /* being written */
 void checkpoint_merges_free(struct checkpoints *c);
+
+/* combine.c */
+int checkpoint_is_combining(const struct checkpoints *c, const char *id); /* being written */
+void checkpoint_combines_free(struct checkpoints *c);
 
 /* orphans.c */
 void checkpoint_orphans_due(struct checkpoints *c);

@@ -439,6 +439,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	int brief = !strcmp(want->reason, CHECKPOINT_SAFETY) ||
 		    !strcmp(want->reason, CHECKPOINT_FORK) ||
 		    !strcmp(want->reason, CHECKPOINT_PROMOTE) ||
+		    !strcmp(want->reason, CHECKPOINT_MERGED) ||
 		    !strcmp(want->reason, CHECKPOINT_DIFF);
 
 	memcpy(x->team, b->row.team, sizeof(x->team));
@@ -497,7 +498,7 @@ int checkpoint_is_writing(const struct checkpoints *c, const char *id)
 	for (const struct checkpoint_job *j = c->jobs; j; j = j->next)
 		if (!strcmp(j->row.id, id))
 			return 1;
-	return 0;
+	return checkpoint_is_combining(c, id);
 }
 
 void checkpoint_merge_ended(struct checkpoints *c, const struct err *e)
@@ -543,6 +544,7 @@ void checkpoints_free(struct checkpoints *c)
 	timer_fini(&c->interval);
 	keeper_client_cancel(&c->fleet->keeper, c->dropping);
 	checkpoint_merges_free(c);
+	checkpoint_combines_free(c);
 	checkpoint_orphans_free(c);
 	checkpoint_memory_free(c);
 	while (c->jobs) {

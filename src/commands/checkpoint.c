@@ -1,4 +1,4 @@
-/* checkpoint.c - `atoll checkpoint`, `checkpoints`, `rollback`, `fork` and `promote`: the files of a box at one moment, and
+/* checkpoint.c - `atoll checkpoint`, `checkpoints`, `rollback`, `fork`, `promote` and `merge`: the files of a box at one moment, and
  * boxes that go back to them or start with them. */
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -338,25 +338,41 @@ const struct command command_fork = {
 
 /* ---- promote ---- */
 
-static int promote_do(struct api_client *r, const struct args *a)
+/* Conflicts of a merge, of which the server lists the first ones. */
+static void print_conflicts(const json_t *doc)
 {
-	auto_free char *path = NULL;
-	json_t *doc;
+	const json_t *list = json_object_get(doc, "conflicts");
+	json_t *one;
+	size_t i;
 
-	if (a->nwords != 2)
-		return api_client_usage(r, "promote: missing box or fork");
-	path = api_client_path("/v1/boxes/%s/promote", a->words[0]);
-	doc = api_client_json(r, "POST", path, json_pack("{s:s}", "from", a->words[1]));
-	if (!doc) {
-		api_client_explain_box(r, a->words[0]);
+	json_array_foreach(list, i, one)
+		fprintf(stderr, "both: %s\n", api_client_text(one, "path"));
+}
+
+/* The files of another box, or of a part of them. */
+static int checkpoint_take_over(struct api_client *r, const struct args *a, const char *action,
+				json_t *take_body)
+{
+	auto_free char *path = api_client_path("/v1/boxes/%s/%s", a->words[0], action);
+	json_t *doc = api_client_json(r, "POST", path, take_body);
+
+	if (!doc)
 		return r->status;
-	}
-	if (r->cli->json)
+	if (r->cli->json) {
 		api_client_print(doc);
-	else
+	} else {
+		print_conflicts(json_object_get(doc, "merge"));
 		printf("undo: atoll rollback %s %s\n", a->words[0], api_client_text(doc, "safety"));
+	}
 	json_decref(doc);
 	return 0;
+}
+
+static int promote_do(struct api_client *r, const struct args *a)
+{
+	if (a->nwords != 2)
+		return api_client_usage(r, "promote: missing box or fork");
+	return checkpoint_take_over(r, a, "promote", json_pack("{s:s}", "from", a->words[1]));
 }
 
 static int run_promote(const struct cli *cli, const struct args *a)
@@ -379,4 +395,54 @@ const struct command command_promote = {
 	.max_words = 2,
 	.examples = promote_examples,
 	.run = run_promote,
+};
+
+/* ---- merge ---- */
+
+enum { MERGE_OURS, MERGE_THEIRS, MERGE_NFLAGS };
+
+static const struct flag merge_flags[MERGE_NFLAGS] = {
+	[MERGE_OURS] = { "ours", 0, FLAG_SWITCH, NULL,
+			 "of paths that both have changed, keep those of BOX" },
+	[MERGE_THEIRS] = { "theirs", 0, FLAG_SWITCH, NULL, "... take those of OTHER" },
+};
+
+static int merge_do(struct api_client *r, const struct args *a)
+{
+	const char *how = args_has(a, MERGE_OURS)     ? "ours"
+			  : args_has(a, MERGE_THEIRS) ? "theirs"
+						      : "fail";
+
+	if (a->nwords != 2)
+		return api_client_usage(r, "merge: missing box, or the one whose changes it gets");
+	if (args_has(a, MERGE_OURS) && args_has(a, MERGE_THEIRS))
+		return api_client_usage(r, "merge: --ours and --theirs exclude each other");
+	return checkpoint_take_over(
+		r, a, "merge", json_pack("{s:s, s:s}", "from", a->words[1], "on_conflict", how));
+}
+
+static int run_merge(const struct cli *cli, const struct args *a)
+{
+	return api_client_command(cli, a, merge_do);
+}
+
+static const struct example merge_examples[] = {
+	{ "atoll merge demo left", "add what its fork left has changed to the files of demo" },
+	{ "atoll merge demo left --theirs",
+	  "... and take the files of left where both have changed one" },
+	{ 0 },
+};
+
+const struct command command_merge = {
+	.name = "merge",
+	.group = "Boxes",
+	.usage = "BOX OTHER",
+	.summary = "add the changes of a fork, or of a checkpoint, to the files of a box",
+	.notes =
+		"By path, since the last checkpoint that both have in common; if both have changed a path, nothing is changed. Programs of the box end. A checkpoint of the present files is taken first.",
+	.flags = merge_flags,
+	.nflags = MERGE_NFLAGS,
+	.max_words = 2,
+	.examples = merge_examples,
+	.run = run_merge,
 };

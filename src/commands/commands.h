@@ -39,6 +39,7 @@ extern const struct command command_race;
 extern const struct command command_rollback;
 extern const struct command command_fork;
 extern const struct command command_promote;
+extern const struct command command_merge;
 extern const struct command command_snapshot;
 extern const struct command command_cp;
 extern const struct command command_cat;

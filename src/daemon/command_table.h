@@ -8,7 +8,7 @@
 	CLIENT(run) CLIENT(batch) CLIENT(pipeline) CLIENT(schedule) CLIENT(agent) CLIENT(exec) CLIENT(shell) CLIENT(repl) \
 	CLIENT(attach) CLIENT(ps) CLIENT(kill) CLIENT(wait) \
 	CLIENT(new) CLIENT(ls) CLIENT(show) CLIENT(rename) CLIENT(set) CLIENT(env) CLIENT(link) CLIENT(db) CLIENT(port) CLIENT(open) CLIENT(forward) CLIENT(rm) \
-	CLIENT(prune) CLIENT(pause) CLIENT(resume) CLIENT(checkpoint) CLIENT(checkpoints) CLIENT(rollback) CLIENT(fork) CLIENT(promote) CLIENT(race) CLIENT(snapshot) CLIENT(volume) CLIENT(secret) CLIENT(net) CLIENT(packages) DAEMON(template) \
+	CLIENT(prune) CLIENT(pause) CLIENT(resume) CLIENT(checkpoint) CLIENT(checkpoints) CLIENT(rollback) CLIENT(fork) CLIENT(promote) CLIENT(merge) CLIENT(race) CLIENT(snapshot) CLIENT(volume) CLIENT(secret) CLIENT(net) CLIENT(packages) DAEMON(template) \
 	CLIENT(cp) CLIENT(cat) CLIENT(put) CLIENT(diff) \
 	CLIENT(logs) CLIENT(top) CLIENT(stats) CLIENT(usage) CLIENT(runs) DAEMON(receipt) CLIENT(events) CLIENT(webhook) CLIENT(alerts) \
 	DAEMON(key) DAEMON(serve) DAEMON(stop) DAEMON(upgrade) DAEMON(backup) DAEMON(restore) DAEMON(support_bundle) DAEMON(doctor) DAEMON(prove) DAEMON(tier) DAEMON(config) DAEMON(cluster) DAEMON(node) \

@@ -360,12 +360,12 @@ static int checkpoint_sync(struct keeper *k, struct client *c, const struct wire
 }
 
 static int checkpoint_merge(struct keeper *k, struct client *c,
-			    const struct wire_checkpoint_merge *w, struct err *e)
+			    const struct wire_checkpoint_merge *w, int index, struct err *e)
 {
 	struct layer_store_request o = { .what = LAYER_STORE_CHECKPOINT_MERGE };
 	struct checkpoint_request *q = &o.checkpoint;
 
-	if (w->n < 2 || w->n > WIRE_CHAIN)
+	if (w->n < (index < 0 ? 2 : 1) || w->n > WIRE_CHAIN)
 		return err_set(e, ERR_INVALID, "%u layers: 2 to %d can be merged", w->n,
 			       WIRE_CHAIN);
 	if (!checkpoint_id_ok(w->id))
@@ -379,7 +379,16 @@ static int checkpoint_merge(struct keeper *k, struct client *c,
 	q->bytes_most = w->bytes_most;
 	q->files_most = w->files_most;
 	q->check_uid = checkpoint_check_uid(k);
-	return layer_order(k, c, &w->head, &o, -1, WIRE_CHECKPOINTED, e);
+	return layer_order(k, c, &w->head, &o, index, WIRE_CHECKPOINTED, e);
+}
+
+void checkpoint_merge_request(struct keeper *k, struct client *c, const struct frame *f, int index)
+{
+	struct err e;
+
+	if (layer_possible(k, &e) < 0 ||
+	    checkpoint_merge(k, c, (const struct wire_checkpoint_merge *)f, index, &e) < 0)
+		client_error(k, c->number, f->ref, &e);
 }
 
 void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f)
@@ -398,8 +407,6 @@ void checkpoint_request(struct keeper *k, struct client *c, const struct frame *
 		done = checkpoint_sync(k, c, id, &e);
 	else if (f->type == WIRE_CHECKPOINT_DROP)
 		done = checkpoint_drop(k, c, id, &e);
-	else if (f->type == WIRE_CHECKPOINT_MERGE)
-		done = checkpoint_merge(k, c, (const struct wire_checkpoint_merge *)f, &e);
 	else
 		done = checkpoint_list(k, c, id, &e);
 	if (done < 0 && f->type == WIRE_CHECKPOINT)

@@ -4,6 +4,7 @@
 #include "jail/caps.h"
 #include "jail/seccomp.h"
 #include "jail/user.h"
+#include "layer/chain_pick.h"
 #include "layer/erofs_check.h"
 #include "wire/sock.h"
 
@@ -42,7 +43,9 @@ enum {
 	PROCESS_USERNS,
 	PROCESS_BASE
 };
-enum { PROCESS_FDS = 2 + 16 }; /* the most that one has: of a merge the output and its layers */
+enum {
+	PROCESS_FDS = 3 + 16
+}; /* the most that one has: of a merge the output, the index and its layers */
 
 /* ---- confinement ---- */
 
@@ -344,8 +347,7 @@ static _Noreturn void check_process(int sock, uint32_t uid, pid_t parent)
 	_exit(capture_send(&m) < 0);
 }
 
-/* Read-only, and with a position of its own. */
-static int check_reopen(int fd, struct err *e)
+int checkpoint_reopen(int fd, struct err *e)
 {
 	char path[40];
 	int out;
@@ -404,8 +406,8 @@ pid_t checkpoint_check_start(uint32_t uid, int *out_sock, struct err *e)
 int checkpoint_check_finish(pid_t pid, int take_sock, int layer, int index, uint64_t files_most,
 			    struct err *e)
 {
-	auto_fd int ro_layer = layer < 0 ? -1 : check_reopen(layer, e);
-	auto_fd int ro_index = index < 0 ? -1 : check_reopen(index, e);
+	auto_fd int ro_layer = layer < 0 ? -1 : checkpoint_reopen(layer, e);
+	auto_fd int ro_index = index < 0 ? -1 : checkpoint_reopen(index, e);
 	const struct check_order o = { files_most, layer >= 0, index >= 0 };
 	const int fds[] = { layer >= 0 ? ro_layer : ro_index, ro_index };
 	struct checkpoint_message m;
@@ -441,33 +443,39 @@ static void merge_do(const int *fds, unsigned n, uint32_t uid, uint64_t bytes_mo
 {
 	struct erofs_image from[PROCESS_FDS];
 
-	if (process_only_these(fds, (int)n + 2, &m->err) < 0 ||
+	int done;
+
+	if (process_only_these(fds, (int)n + 3, &m->err) < 0 ||
 	    check_confine(uid, &merge_filter, parent, &m->err) < 0)
 		return;
 	for (unsigned i = 0; i < n; i++)
-		if (merge_open(PROCESS_SOCK + 2 + (int)i, &from[i], &m->err) < 0)
+		if (merge_open(PROCESS_SOCK + 3 + (int)i, &from[i], &m->err) < 0)
 			return;
-	if (chain_merge_write(from, n, 1, PROCESS_SOCK + 1, bytes_most, files_most, &m->merged,
-			      &m->err) == 0)
+	done = fds[2] < 0 ? chain_merge_write(from, n, 1, PROCESS_SOCK + 1, bytes_most, files_most,
+					      &m->merged, &m->err)
+			  : chain_pick_write(from, n, PROCESS_SOCK + 2, PROCESS_SOCK + 1,
+					     bytes_most, files_most, &m->merged, &m->err);
+	if (done == 0)
 		m->err.kind = ERR_NONE;
 }
 
-int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid, uint64_t bytes_most,
-			 uint64_t files_most, struct chain_sum *sum, struct err *e)
+int checkpoint_merge_run(const int *layers, unsigned n, int index, int out, uint32_t uid,
+			 uint64_t bytes_most, uint64_t files_most, struct chain_sum *sum,
+			 struct err *e)
 {
 	struct checkpoint_message m = { .what = CHECKPOINT_RESULT };
 	pid_t parent = getpid(), pid;
 	int pair[2];
 
-	if (n + 2 > PROCESS_FDS)
+	if (n + 3 > PROCESS_FDS)
 		return err_set(e, ERR_INVALID, "%u layers cannot be merged", n);
 	if (sock_pair(pair, e) < 0)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		int fds[PROCESS_FDS] = { pair[1], out };
+		int fds[PROCESS_FDS] = { pair[1], out, index };
 
-		memcpy(fds + 2, layers, n * sizeof(*layers));
+		memcpy(fds + 3, layers, n * sizeof(*layers));
 		merge_do(fds, n, uid, bytes_most, files_most, parent, &m);
 		_exit(capture_send(&m) < 0);
 	}

@@ -30,10 +30,13 @@ must_check int checkpoint_process_prepare(struct err *e);
 must_check pid_t checkpoint_capture_start(int *out_sock, struct err *e);
 /* d: descriptors and limits. userns: of the box. */
 must_check int checkpoint_capture_begin(int sock, const struct delta *d, int userns, struct err *e);
-/* Merges layers of a chain into `out`, an empty file, in such a process that can write to it: layer/chain_merge.h. */
-must_check int checkpoint_merge_run(const int *layers, unsigned n, int out, uint32_t uid,
+/* Merges layers of a chain into `out`, an empty file, in such a process that can write to it: layer/chain_merge.h. index: -1,
+ * or what of them it gets: layer/chain_pick.h. */
+must_check int checkpoint_merge_run(const int *layers, unsigned n, int index, int out, uint32_t uid,
 				    uint64_t bytes_most, uint64_t files_most, struct chain_sum *sum,
 				    struct err *e);
+/* Read-only, and with a position of its own. */
+must_check int checkpoint_reopen(int fd, struct err *e);
 /* Starts a check, which confines itself and waits for files. uid: that of the process. */
 must_check pid_t checkpoint_check_start(uint32_t uid, int *out_sock, struct err *e);
 /* Waits for the verdict; the process is killed after it. layer, index: -1: none. */

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TAKE_RUNNING_MS = 900 * 1000, TAKE_STOPPED_MS = 20 * 1000 };
+enum { TAKE_RUNNING_MS = 900 * 1000, TAKE_STOPPED_MS = 20 * 1000, INDEX_MOST = 1 << 30 };
 
 /* ---- files ---- */
 
@@ -369,42 +369,97 @@ int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct che
 	return 0;
 }
 
-static int store_merge_files(int dir, const struct checkpoint_request *q, int *layers, int out,
-			     struct chain_sum *sum, struct err *e)
+/* A copy, because the client can still change its file. */
+static int store_copy_index(int from, int to, struct err *e)
 {
+	static char block[1 << 16];
+	off_t at = 0;
+
+	for (;;) {
+		ssize_t n = pread(from, block, sizeof(block), at);
+
+		if (n == 0)
+			return 0;
+		if (n < 0 || at > (off_t)INDEX_MOST)
+			return n < 0 ? err_sys(e, "read the index of a merge")
+				     : err_set(e, ERR_LIMIT, "the index of a merge is too large");
+		if (pwrite(to, block, (size_t)n, at) != n)
+			return err_sys(e, "write the index of a merge");
+		at += n;
+	}
+}
+
+/* The check has accepted it: it is that of this checkpoint, and gets the figures of the layer. */
+static int store_index_head(const struct checkpoint_request *q, int index,
+			    const struct chain_sum *sum, uint64_t began,
+			    struct wire_checkpointed *out, struct err *e)
+{
+	struct layer_index_head h;
+	struct stat st;
+
+	if (pread(index, &h, sizeof(h), 0) != (ssize_t)sizeof(h) || fstat(index, &st) < 0)
+		return err_sys(e, "read the index of a merge");
+	if (strcmp(h.id, q->id) != 0 || h.base[0] || h.same)
+		return err_set(e, ERR_INVALID, "the index of a merge is that of checkpoint %s",
+			       h.id);
+	h.layer_bytes = sum->stored_bytes;
+	h.content_bytes = sum->content_bytes;
+	h.files = sum->files;
+	h.deleted = sum->deleted;
+	h.took_us = (uint32_t)((now_ns() - began) / 1000);
+	if (pwrite(index, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
+		return err_sys(e, "write the index of a merge");
+	store_figures(&h, (uint64_t)st.st_size, out);
+	return 0;
+}
+
+/* index: -1: none. */
+static int store_merge_files(int dir, const struct checkpoint_request *q, int *layers, int index,
+			     int out, struct chain_sum *sum, struct err *e)
+{
+	auto_fd int reading = index < 0 ? -1 : checkpoint_reopen(index, e);
 	pid_t check;
 	int sock;
 
+	if (index >= 0 && reading < 0)
+		return -1;
 	for (unsigned i = 0; i < q->nfrom; i++)
 		if ((layers[i] = store_open_file(dir, q->from[i], WIRE_CHECKPOINT_LAYER, e)) < 0)
 			return -1;
-	if (checkpoint_merge_run(layers, q->nfrom, out, q->check_uid, q->bytes_most, q->files_most,
-				 sum, e) < 0)
+	if (checkpoint_merge_run(layers, q->nfrom, reading, out, q->check_uid, q->bytes_most,
+				 q->files_most, sum, e) < 0)
 		return err_in(e, "merge into %s", q->id);
 	check = checkpoint_check_start(q->check_uid, &sock, e);
-	if (check < 0 || checkpoint_check_finish(check, sock, out, -1, UINT64_MAX, e) < 0)
+	if (check < 0 || checkpoint_check_finish(check, sock, out, index, UINT64_MAX, e) < 0)
 		return err_in(e, "check of %s", q->id);
 	/* It replaces files that may have been written to the disk. */
-	if (fsync(out) < 0)
-		return err_sys(e, "write %s to the disk", q->id);
-	return store_link(dir, out, q->id, WIRE_CHECKPOINT_LAYER, e);
+	return fsync(out) < 0 ? err_sys(e, "write %s to the disk", q->id) : 0;
 }
 
-int checkpoint_store_merge(int dir, const struct checkpoint_request *q,
+int checkpoint_store_merge(int dir, const struct checkpoint_request *q, int given,
 			   struct wire_checkpointed *out, struct err *e)
 {
-	auto_fd int layer = store_unnamed(dir, "layers", e);
+	auto_fd int layer = store_unnamed(dir, "layers", e), index = -1;
 	uint64_t began = now_ns();
 	struct chain_sum sum = { 0 };
 	int layers[WIRE_CHAIN], done;
 
 	if (layer < 0)
 		return -1;
+	if (given >= 0 &&
+	    ((index = store_unnamed(dir, "index", e)) < 0 || store_copy_index(given, index, e) < 0))
+		return -1;
 	for (unsigned i = 0; i < WIRE_CHAIN; i++)
 		layers[i] = -1;
-	done = store_merge_files(dir, q, layers, layer, &sum, e);
+	done = store_merge_files(dir, q, layers, index, layer, &sum, e);
 	for (unsigned i = 0; i < WIRE_CHAIN; i++)
 		own_close_fd(&layers[i]);
+	if (done == 0 && index >= 0)
+		done = store_index_head(q, index, &sum, began, out, e);
+	if (done == 0)
+		done = store_link(dir, layer, q->id, WIRE_CHECKPOINT_LAYER, e);
+	if (done == 0 && index >= 0)
+		done = store_link(dir, index, q->id, WIRE_CHECKPOINT_INDEX, e);
 	memcpy(out->id, q->id, sizeof(out->id));
 	out->bytes = sum.stored_bytes;
 	out->content_bytes = sum.content_bytes;

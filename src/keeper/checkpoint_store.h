@@ -55,6 +55,7 @@ must_check int checkpoint_store_sync(int dir, const char *id, struct err *e);
 /* From the head of its index. 1: it exists; 0: it does not. */
 must_check int checkpoint_store_figures(int dir, const char *id, const char *box,
 					struct wire_checkpointed *out, struct err *e);
-/* One layer that replaces those of q->from, the first on top. */
-must_check int checkpoint_store_merge(int dir, const struct checkpoint_request *q,
+/* One layer that replaces those of q->from, the first on top. index: -1, or a file with the index of a new checkpoint: the layer
+ * gets only its entries, and the checkpoint gets both files. */
+must_check int checkpoint_store_merge(int dir, const struct checkpoint_request *q, int index,
 				      struct wire_checkpointed *out, struct err *e);

@@ -198,6 +198,8 @@ must_check int root_check(const struct keeper *k, const struct wire_create *w, s
 
 /* checkpoint.c */
 void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f);
+/* CHECKPOINT_MERGE; index: -1: none. */
+void checkpoint_merge_request(struct keeper *k, struct client *c, const struct frame *f, int index);
 /* Checks that a box may have the requested chain of checkpoints. */
 must_check int checkpoint_check(const struct keeper *k, const struct wire_create *w, struct err *e);
 /* The process that took a checkpoint of the box has answered, or has ended. */

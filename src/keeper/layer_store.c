@@ -319,7 +319,8 @@ static int store_checkpoint(const struct layer_store_request *o, struct checkpoi
 	if (o->what == LAYER_STORE_CHECKPOINT_SYNC)
 		return checkpoint_store_sync(CHECKPOINTS_FD, q->id, &out->err);
 	if (o->what == LAYER_STORE_CHECKPOINT_MERGE)
-		return checkpoint_store_merge(CHECKPOINTS_FD, q, &out->checkpointed, &out->err);
+		return checkpoint_store_merge(CHECKPOINTS_FD, q, fds[0], &out->checkpointed,
+					      &out->err);
 	if (!w && checkpoint_worker_start(w = &own, CHECKPOINTS_FD, q->check_uid, &out->err) < 0)
 		return -1;
 	return checkpoint_store_take(CHECKPOINTS_FD, w, q, &given, &out->checkpointed, &out->err);

@@ -588,12 +588,15 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_CHECKPOINT_OPEN] = checkpoint_request,
 		[WIRE_CHECKPOINT_SYNC] = checkpoint_request,
 		[WIRE_CHECKPOINT_DROP] = checkpoint_request,
-		[WIRE_CHECKPOINT_MERGE] = checkpoint_request,
 		[WIRE_CHECKPOINT_LIST] = checkpoint_request,
 	};
 
 	if (f->type == WIRE_LAYER_UNPACK || f->type == WIRE_LAYER_EXPORT) {
 		layer_archive_request(k, c, f, *fd);
+		return;
+	}
+	if (f->type == WIRE_CHECKPOINT_MERGE) {
+		checkpoint_merge_request(k, c, f, *fd);
 		return;
 	}
 	if (f->type >= ARRAY_LEN(handlers) || !handlers[f->type]) {

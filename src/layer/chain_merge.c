@@ -1,37 +1,12 @@
 /* chain_merge.c - see chain_merge.h. */
-#include "layer/chain_merge.h"
+#include "layer/chain_internal.h"
 #include "base/cleanup.h"
-#include "layer/erofs_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define MERGE_OPAQUE "overlay.opaque"
-
-enum { MERGE_LAYERS = 16, MERGE_DEPTH = 8192 };
-
-struct merge_known { /* a file with several names, by layer and inode */
-	uint64_t key;
-	uint32_t node; /* 0: free */
-};
-
-struct merge {
-	const struct erofs_image *from;
-	unsigned n;
-	int lowest;
-	int out;
-	uint64_t bytes_most, files_most;
-	struct chain_sum *sum;
-	struct err *e;
-	struct erofs_writer w;
-	unsigned depth;
-	struct merge_known *known;
-	size_t nknown, slots;
-	char *xattrs;
-};
 
 struct merge_part { /* one of the folders that are merged into one */
 	unsigned layer;
@@ -44,7 +19,7 @@ struct merge_part { /* one of the folders that are merged into one */
 /* ---- attributes ---- */
 
 /* Copies the attributes except the opaque one; returns whether there was one. */
-static int merge_xattrs(const struct erofs_image *m, uint64_t nid, char *out, size_t *out_bytes)
+int merge_xattrs(const struct erofs_image *m, uint64_t nid, char *out, size_t *out_bytes)
 {
 	size_t n, used = 0;
 	const uint8_t *at = erofs_read_xattrs(m, nid, &n), *end = at + n;
@@ -69,7 +44,14 @@ static int merge_xattrs(const struct erofs_image *m, uint64_t nid, char *out, si
 	return opaque;
 }
 
-static int merge_is_opaque(struct merge *g, unsigned layer, uint64_t nid)
+void merge_add_opaque(struct merge *g, struct erofs_node *n)
+{
+	n->xattr_bytes +=
+		erofs_write_xattr(g->xattrs + n->xattr_bytes, EROFS_XATTRS - 12 - n->xattr_bytes,
+				  MERGE_OPAQUE, strlen(MERGE_OPAQUE), "y", 1);
+}
+
+int merge_is_opaque(struct merge *g, unsigned layer, uint64_t nid)
 {
 	size_t ignored;
 
@@ -141,7 +123,7 @@ static int merge_copy(struct merge *g, const struct erofs_image *m, uint64_t fro
 
 /* ---- entries ---- */
 
-static struct erofs_node merge_node(const struct erofs_inode *i)
+struct erofs_node merge_node(const struct erofs_inode *i)
 {
 	return (struct erofs_node){ .mode = i->mode,
 				    .uid = i->uid,
@@ -150,7 +132,7 @@ static struct erofs_node merge_node(const struct erofs_inode *i)
 				    .size = S_ISREG(i->mode) || S_ISLNK(i->mode) ? i->size : 0 };
 }
 
-static int merge_count(struct merge *g, const struct erofs_inode *i)
+int merge_count(struct merge *g, const struct erofs_inode *i)
 {
 	if (S_ISCHR(i->mode))
 		g->sum->deleted++;
@@ -162,12 +144,12 @@ static int merge_count(struct merge *g, const struct erofs_inode *i)
 				 (unsigned long long)g->files_most);
 }
 
-static int merge_file(struct merge *g, const struct merge_part *p, uint32_t parent)
+int merge_file(struct merge *g, unsigned layer, const struct erofs_found *from, uint32_t parent)
 {
-	const struct erofs_image *m = &g->from[p->layer];
-	struct erofs_inode i = erofs_read_inode(m, p->now.nid);
+	const struct erofs_image *m = &g->from[layer];
+	struct erofs_inode i = erofs_read_inode(m, from->nid);
 	struct erofs_node n = merge_node(&i);
-	struct merge_known *k = i.nlink > 1 ? merge_find(g, p->layer, p->now.nid) : NULL;
+	struct merge_known *k = i.nlink > 1 ? merge_find(g, layer, from->nid) : NULL;
 	uint32_t node;
 
 	if (g->lowest && S_ISCHR(i.mode) && i.mtime_nsec == EROFS_LOCAL)
@@ -175,7 +157,7 @@ static int merge_file(struct merge *g, const struct merge_part *p, uint32_t pare
 	if (merge_count(g, &i) < 0)
 		return -1;
 	if (k && k->node) {
-		erofs_write_link(&g->w, parent, (const char *)p->now.name, p->now.len, k->node);
+		erofs_write_link(&g->w, parent, (const char *)from->name, from->len, k->node);
 		return 0;
 	}
 	if (S_ISLNK(i.mode))
@@ -190,11 +172,11 @@ static int merge_file(struct merge *g, const struct merge_part *p, uint32_t pare
 			       (uint64_t)n.block * EROFS_BLOCK, i.size) < 0)
 			return -1;
 	}
-	merge_xattrs(m, p->now.nid, g->xattrs, &n.xattr_bytes);
+	merge_xattrs(m, from->nid, g->xattrs, &n.xattr_bytes);
 	n.xattrs = g->xattrs;
-	node = erofs_write_add(&g->w, parent, (const char *)p->now.name, p->now.len, &n);
+	node = erofs_write_add(&g->w, parent, (const char *)from->name, from->len, &n);
 	if (k) {
-		*k = (struct merge_known){ (uint64_t)p->layer << 60 | p->now.nid, node };
+		*k = (struct merge_known){ (uint64_t)layer << 60 | from->nid, node };
 		g->nknown++;
 	}
 	return 0;
@@ -235,9 +217,7 @@ static int merge_folder(struct merge *g, const struct merge_part *parts, unsigne
 	}
 	merge_xattrs(&g->from[p->layer], p->now.nid, g->xattrs, &node.xattr_bytes);
 	if (opaque)
-		node.xattr_bytes += erofs_write_xattr(g->xattrs + node.xattr_bytes,
-						      EROFS_XATTRS - 12 - node.xattr_bytes,
-						      MERGE_OPAQUE, strlen(MERGE_OPAQUE), "y", 1);
+		merge_add_opaque(g, &node);
 	node.xattrs = g->xattrs;
 	number = erofs_write_add(&g->w, parent, (const char *)p->now.name, p->now.len, &node);
 	done = merge_count(g, &i);
@@ -255,7 +235,7 @@ static void merge_advance(struct merge *g, struct merge_part *p)
 	p->has = erofs_read_next(&g->from[p->layer], &p->folder, &p->at, &p->now);
 }
 
-static int merge_order(const struct erofs_found *a, const struct erofs_found *b)
+int merge_order(const struct erofs_found *a, const struct erofs_found *b)
 {
 	size_t n = a->len < b->len ? a->len : b->len;
 	int order = memcmp(a->name, b->name, n);
@@ -281,7 +261,7 @@ static int merge_names(struct merge *g, struct merge_part *parts, unsigned n, ui
 		first = parts[top];
 		i = erofs_read_inode(&g->from[first.layer], first.now.nid);
 		if ((S_ISDIR(i.mode) ? merge_folder(g, parts, top, n, number)
-				     : merge_file(g, &first, number)) < 0)
+				     : merge_file(g, first.layer, &first.now, number)) < 0)
 			return -1;
 		for (unsigned x = top; x < n; x++)
 			if (merge_same_name(&first, &parts[x]))
@@ -301,13 +281,30 @@ static int merge_all(struct merge *g)
 	merge_xattrs(&g->from[0], 0, g->xattrs, &root.xattr_bytes);
 	root.xattrs = g->xattrs;
 	erofs_write_root(&g->w, &root);
-	if (merge_names(g, parts, g->n, 0) < 0)
-		return -1;
-	g->sum->stored_bytes -= g->w.next_block * EROFS_BLOCK;
-	if (erofs_write_end(&g->w, &g->sum->layer_bytes, g->e) < 0)
-		return -1;
-	g->sum->stored_bytes += g->sum->layer_bytes + EROFS_BLOCK;
-	return 0;
+	return merge_names(g, parts, g->n, 0);
+}
+
+int merge_write(struct merge *g, int (*entries)(struct merge *g))
+{
+	int done;
+
+	*g->sum = (struct chain_sum){ 0 };
+	if (g->n < 1 || g->n > MERGE_LAYERS)
+		return err_set(g->e, ERR_INVALID, "%u layers cannot be merged", g->n);
+	g->xattrs = malloc(EROFS_XATTRS + 32);
+	if (!g->xattrs)
+		abort();
+	erofs_write_begin(&g->w, g->out);
+	done = entries(g);
+	if (done == 0) {
+		g->sum->stored_bytes -= g->w.next_block * EROFS_BLOCK;
+		done = erofs_write_end(&g->w, &g->sum->layer_bytes, g->e);
+		g->sum->stored_bytes += g->sum->layer_bytes + EROFS_BLOCK;
+	}
+	erofs_write_fini(&g->w);
+	free(g->known);
+	free(g->xattrs);
+	return done;
 }
 
 int chain_merge_write(const struct erofs_image *from, unsigned n, int lowest, int out,
@@ -322,18 +319,6 @@ int chain_merge_write(const struct erofs_image *from, unsigned n, int lowest, in
 			   .files_most = files_most,
 			   .sum = sum,
 			   .e = e };
-	int done;
 
-	*sum = (struct chain_sum){ 0 };
-	if (n < 1 || n > MERGE_LAYERS)
-		return err_set(e, ERR_INVALID, "%u layers cannot be merged", n);
-	g.xattrs = malloc(EROFS_XATTRS + 32);
-	if (!g.xattrs)
-		abort();
-	erofs_write_begin(&g.w, out);
-	done = merge_all(&g);
-	erofs_write_fini(&g.w);
-	free(g.known);
-	free(g.xattrs);
-	return done;
+	return merge_write(&g, merge_all);
 }

@@ -1,4 +1,4 @@
-/* checkpoints.c - checkpoint, list_checkpoints, diff_checkpoints, rollback, fork_box, race: those of /v1. */
+/* checkpoints.c - checkpoint, list_checkpoints, diff_checkpoints, rollback, fork_box, merge_box, race: those of /v1. */
 #include "base/cleanup.h"
 #include "tools/tool.h"
 #include "v1box/checkpoints.h"
@@ -35,6 +35,17 @@ const struct field tool_fork_fields[] = {
 	{ "count", FIELD_INT, 0, 1, 100, "number of boxes (default 1)", NULL },
 	{ "from", FIELD_TEXT, 0, 0, STORE_NAME,
 	  "a checkpoint: id or name (default: the present files)", NULL },
+	{ 0 },
+};
+static const struct field tool_merge_values[] = {
+	FIELD_VALUE("fail"), FIELD_VALUE("ours"), FIELD_VALUE("theirs"), { 0 }
+};
+const struct field tool_merge_fields[] = {
+	{ "from", FIELD_TEXT, 1, 0, STORE_NAME, "the other box (id or name), or a checkpoint (id)",
+	  NULL },
+	{ "on_conflict", FIELD_CHOICE, 0, 0, 0,
+	  "paths that both have changed: fail (default; nothing is changed), ours, theirs",
+	  tool_merge_values },
 	{ 0 },
 };
 const struct field tool_race_fields[] = {
@@ -138,6 +149,27 @@ void tool_rollback(struct tool_job *j)
 {
 	j->answered = checkpoints_went_back;
 	checkpoints_rollback(j->call);
+}
+
+static void checkpoints_merged(struct tool_job *j, int status, json_t *take_doc)
+{
+	const json_t *sum = json_object_get(take_doc, "merge");
+	json_int_t changed = json_integer_value(json_object_get(sum, "changed")),
+		   deleted = json_integer_value(json_object_get(sum, "deleted"));
+	json_t *doc = json_pack("{s:s, s:s, s:I, s:I}", "box", checkpoints_text(take_doc, "id"),
+				"safety", checkpoints_text(take_doc, "safety"), "changed", changed,
+				"deleted", deleted);
+
+	(void)status;
+	json_decref(take_doc);
+	tool_say(j, doc, "%lld changed, %lld deleted; undo: rollback to %s", (long long)changed,
+		 (long long)deleted, checkpoints_text(doc, "safety"));
+}
+
+void tool_merge(struct tool_job *j)
+{
+	j->answered = checkpoints_merged;
+	checkpoints_merge(j->call);
 }
 
 static void checkpoints_forked(struct tool_job *j, int status, json_t *take_doc)

@@ -134,9 +134,10 @@ void tool_checkpoints(struct tool_job *j);
 void tool_diff(struct tool_job *j);
 void tool_rollback(struct tool_job *j);
 void tool_fork(struct tool_job *j);
+void tool_merge(struct tool_job *j);
 void tool_race(struct tool_job *j);
 extern const struct field tool_checkpoint_fields[], tool_checkpoints_fields[], tool_diff_fields[],
-	tool_rollback_fields[], tool_fork_fields[], tool_race_fields[];
+	tool_rollback_fields[], tool_fork_fields[], tool_merge_fields[], tool_race_fields[];
 void tool_screenshot(struct tool_job *j); /* desktop.c */
 void tool_click(struct tool_job *j);
 void tool_double_click(struct tool_job *j);

@@ -170,6 +170,8 @@ const struct tool tools[] = {
 	  "The present files are saved as a checkpoint first.", tool_rollback_fields, tool_rollback, TOOL_DESTROYS | TOOL_SAVES, NULL },
 	{ "fork_box", "Fork the box", "Create boxes with the files of the box, or of one of its checkpoints; programs are not copied. "
 	  "The answer has their ids.", tool_fork_fields, tool_fork, TOOL_SAVES, NULL },
+	{ "merge_box", "Merge a fork", "Add to the files of the box what a fork of it, or a checkpoint, has changed since both had the same files. "
+	  "Programs of the box end; the present files are saved as a checkpoint first.", tool_merge_fields, tool_merge, TOOL_DESTROYS | TOOL_SAVES, NULL },
 	{ "race", "Race of attempts", "Run several commands, each in its own copy of the box, and a check after each. The box gets the files "
 	  "of the winner; its programs end. Without a winner nothing changes.", tool_race_fields, tool_race, TOOL_DESTROYS | TOOL_OUTSIDE | TOOL_SAVES, NULL },
 	{ "create_box", "Create a box", "Create a new, empty box (a sandbox). Tools without a box argument use the box of your key.",

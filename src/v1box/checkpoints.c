@@ -352,7 +352,7 @@ static void checkpoints_rolled_back(void *ctx, struct box *b, const char *safety
 }
 
 /* The files of a checkpoint lie over the root of its box: another root cannot be put below them. */
-static int checkpoints_fits(struct call *c, const struct box *b, const struct store_checkpoint *x)
+int checkpoints_fits(struct call *c, const struct box *b, const struct store_checkpoint *x)
 {
 	json_t *doc = checkpoint_read_spec(x),
 	       *root = b->row.root ? json_loads(b->row.root, 0, NULL) : NULL,

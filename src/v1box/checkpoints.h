@@ -5,7 +5,8 @@
 
 extern const struct field checkpoints_create_fields[], checkpoints_list_query[],
 	checkpoints_patch_fields[], checkpoints_rollback_fields[], checkpoints_fork_fields[],
-	checkpoints_files_query[], checkpoints_diff_query[], checkpoints_promote_fields[];
+	checkpoints_files_query[], checkpoints_diff_query[], checkpoints_promote_fields[],
+	checkpoints_merge_fields[];
 
 void checkpoints_create(struct call *c);   /* POST /v1/boxes/{box}/checkpoints */
 void checkpoints_list(struct call *c);     /* GET /v1/boxes/{box}/checkpoints */
@@ -14,6 +15,7 @@ void checkpoints_patch(struct call *c);    /* PATCH */
 void checkpoints_delete(struct call *c);   /* DELETE */
 void checkpoints_rollback(struct call *c); /* POST /v1/boxes/{box}/rollback */
 void checkpoints_promote(struct call *c);  /* POST /v1/boxes/{box}/promote */
+void checkpoints_merge(struct call *c);    /* POST /v1/boxes/{box}/merge */
 void checkpoints_fork(struct call *c);     /* POST /v1/boxes/{box}/fork */
 void checkpoints_files(struct call *c);    /* GET /v1/checkpoints/{checkpoint}/files */
 void checkpoints_diff(struct call *c);     /* GET /v1/checkpoints/{checkpoint}/diff */
@@ -25,6 +27,8 @@ json_t *checkpoint_json(const struct store_checkpoint *x);
  * bound to a box sees only checkpoints of that box. 0: 404 was answered. */
 int checkpoints_find(struct call *c, const struct box *b, const char *text,
 		     struct store_checkpoint *out);
+/* Whether the files of the checkpoint lie over the same root as those of the box. 0: 409 was answered. */
+int checkpoints_fits(struct call *c, const struct box *b, const struct store_checkpoint *x);
 /* 0: process images were requested, which do not exist yet, and 422 was answered. */
 int checkpoints_files_only(struct call *c);
 /* As call_fail(), with the code not_capturable where a program cannot be captured. */

@@ -164,7 +164,7 @@ enum wire_type {
 	WIRE_CHECKPOINT_OPEN,    /* struct wire_checkpoint_file -> DONE + fd, read-only: the layer or the index */
 	WIRE_CHECKPOINT_SYNC,    /* struct wire_id -> DONE when its files survive a power failure */
 	WIRE_CHECKPOINT_DROP,    /* struct wire_id, flags: WIRE_DROP_* -> DONE, also if there are no such files */
-	WIRE_CHECKPOINT_MERGE,   /* struct wire_checkpoint_merge -> CHECKPOINTED: one layer that replaces several */
+	WIRE_CHECKPOINT_MERGE,   /* struct wire_checkpoint_merge -> CHECKPOINTED: one layer that replaces several; + fd of an index: a checkpoint with only these entries */
 	WIRE_CHECKPOINT_LIST,    /* struct wire_id (list after this id; empty: from the start) -> LISTED: struct wire_checkpoint_item each */
 	/* keeper -> client */
 	WIRE_CHECKPOINTED = 144, /* struct wire_checkpointed */
@@ -332,8 +332,8 @@ enum {                           /* flags of CHECKPOINT_DROP; none: all files of
 
 struct wire_checkpoint_merge {
 	struct frame head;
-	char id[WIRE_ID]; /* of the new layer; it has no index */
-	uint32_t n;       /* 2 or more */
+	char id[WIRE_ID]; /* of the new layer; without a descriptor it has no index */
+	uint32_t n;       /* 2 or more; with a descriptor also 1 */
 	uint32_t pad;
 	char from[WIRE_CHAIN][WIRE_ID]; /* the lowest of a chain, the first on top; they stay */
 	uint64_t bytes_most, files_most;

@@ -1,31 +1,8 @@
 #!/bin/sh
 # checkpoint_diff.sh - what differs between checkpoints, and boxes that take over the files of their forks.
 . "$(dirname "$0")/daemon.lib"
-[ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine have checkpoints"; exit 0; }
+. "$libs/checkpoints.lib"
 
-says() { # BOX COMMAND
-	api POST "/v1/boxes/$1/execs" "$(jq -nc --arg c "$2" '{command:$c}')"
-	get .stdout
-}
-box() { # [BODY]
-	api POST /v1/boxes "${1-"{}"}"
-	is "$code" 201 "$body"
-	b=$(get .id)
-}
-take() { # BOX: sets id
-	api POST "/v1/boxes/$1/checkpoints" '{}'
-	is "$code" 201 "$body"
-	id=$(get .id)
-}
-fork() { # BOX [BODY]: sets copy
-	api POST "/v1/boxes/$1/fork" "${2-"{}"}"
-	is "$code" 201 "$body"
-	copy=$(get '.items[0].box.id')
-}
-rejected() { # STATUS TEXT: the last answer
-	is "$code" "$1" "$body"
-	case $body in *"$2"*) ;; *) is "$body" "*$2*" ;; esac
-}
 list() { # the last answer, without folders
 	get '.items[] | select((.to.type // .from.type) != "folder") | .change + " " + (if .was then .was + " " else "" end) + .path'
 }

@@ -1,26 +1,7 @@
 #!/bin/sh
 # checkpoints.sh - checkpoints of files: taken, listed, rolled back, forked, deleted; bad requests; restarts.
 . "$(dirname "$0")/daemon.lib"
-[ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine have checkpoints"; exit 0; }
-
-says() { # BOX COMMAND
-	api POST "/v1/boxes/$1/execs" "$(jq -nc --arg c "$2" '{command:$c}')"
-	get .stdout
-}
-box() { # [BODY]
-	api POST /v1/boxes "${1-"{}"}"
-	is "$code" 201 "$body"
-	b=$(get .id)
-}
-take() { # BOX [BODY]: sets id
-	api POST "/v1/boxes/$1/checkpoints" "${2-"{}"}"
-	is "$code" 201 "$body"
-	id=$(get .id)
-}
-rejected() { # STATUS TEXT: the last answer
-	is "$code" "$1" "$body"
-	case $body in *"$2"*) ;; *) is "$body" "*$2*" ;; esac
-}
+. "$libs/checkpoints.lib"
 
 a_rollback_restores_files_and_keeps_the_box() {
 	box '{"name":"undo","metadata":{"k":"v"}}'

@@ -2,7 +2,7 @@
 # man.sh - the manual has every command and flag of the program, and no other.
 set -u
 page=$(dirname "$0")/../../man/atoll.1
-commands='run batch pipeline schedule agent exec shell repl attach ps kill wait new ls show rename set env link db port open forward rm prune pause resume checkpoint checkpoints rollback fork promote race snapshot volume secret net
+commands='run batch pipeline schedule agent exec shell repl attach ps kill wait new ls show rename set env link db port open forward rm prune pause resume checkpoint checkpoints rollback fork promote merge race snapshot volume secret net
 	packages template cp cat put diff logs top stats usage runs receipt events webhook alerts key serve stop upgrade backup restore support-bundle doctor prove tier config cluster node api ui mcp model policy
 	bench cert lang completion version help'
 commands=$(echo $commands) # one line
