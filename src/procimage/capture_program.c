@@ -113,8 +113,16 @@ static int capture_read_status(struct capture *c, const struct capture_options *
 static int capture_refuse_state(struct capture *c, struct err *e)
 {
 	pid_t pid = c->tracee.pid;
-	char text[8192];
+	char text[8192], name[64];
 
+	/* A program alone: see capture_stop() for trees. */
+	for (unsigned i = 0; !c->options.objects && i < c->tracee.nthreads; i++) {
+		snprintf(name, sizeof(name), "task/%d/children", c->tracee.threads[i].state.tid);
+		if (capture_read_proc(pid, name, text, 64, e) < 0)
+			return -1;
+		if (text[0])
+			return keep_refuse(e, KEEP_CHILDREN, pid, -1, "it has child processes");
+	}
 	if (capture_read_proc(pid, "timers", text, sizeof(text), e) > 0)
 		return keep_refuse(e, KEEP_POSIX_TIMER, pid, -1, "timer_create");
 	return 0;
