@@ -83,7 +83,10 @@ chaos-cluster: build ## leases of clusters with PostgreSQL, etcd and random faul
 	@tests/cluster/run.sh
 
 chaos-daemons: build ## gateways, nodes and boxes that restart elsewhere, with random faults (needs root; FAULTS=60; ten minutes)
-	@unshare --net python3 tests/cluster/daemons.py $(CURDIR)/build $${FAULTS:-60} $${SEED:-}
+	@unshare --net python3 -B tests/cluster/daemons.py $(CURDIR)/build $${FAULTS:-60} $${SEED:-}
+
+node-loss: build ## single faults of nodes: lost in under 5 s, restarted elsewhere within 10 s (needs root; FAULTS=200; an hour)
+	@unshare --net python3 -B tests/cluster/loss.py $(CURDIR)/build $${FAULTS:-200} $${ENGINE:-postgres} $${SEED:-}
 
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
@@ -163,4 +166,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race
+.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race

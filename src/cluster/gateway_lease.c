@@ -62,7 +62,9 @@ struct gateway_lease {
 	unsigned npeers;
 	struct lease_action *actions; /* from action_at on: to do */
 	unsigned nactions, action_at;
-	struct view_gateway *dead; /* of the last action that needs it */
+	struct view_gateway *dead;       /* of the last action that needs it */
+	const struct view_tunnel **rows; /* of the view that is read, by node */
+	unsigned nrows;
 };
 
 /* ---- lists ---- */
@@ -86,6 +88,7 @@ void gateway_lease_free(struct gateway_lease *g)
 	free(g->peers);
 	free(g->actions);
 	free(g->dead);
+	free(g->rows);
 	free(g);
 }
 
@@ -187,6 +190,14 @@ static void lease_lower(struct gateway_lease *g, struct lease_node *n)
 	a->serial = n->serial = lease_next_serial(g);
 }
 
+/* The view that shows what was just stored, without the rest of the period: a loss needs three of them, one after the
+ * other. A renewal that comes early extends the lease by the same rule. */
+static void lease_renew_at(struct gateway_lease *g, uint64_t at)
+{
+	if (at < g->next_ms)
+		g->next_ms = at;
+}
+
 int gateway_lease_valid(const struct gateway_lease *g, uint64_t now)
 {
 	return g->until_ms && now <= g->until_ms && !g->replaced;
@@ -259,6 +270,8 @@ int gateway_lease_tunnel_set(struct gateway_lease *g, uint64_t now, int node, in
 	if (n->phase == PHASE_LOWERING) {
 		n->phase = a == LEASE_UNKNOWN ? PHASE_DRAINING : PHASE_DOWN;
 		n->again_ms = now + LEASE_RENEW_MS;
+		if (a == LEASE_DONE)
+			lease_renew_at(g, now);
 		return 0;
 	}
 	if (n->phase != PHASE_RAISING)
@@ -316,11 +329,44 @@ static void lease_see_peers(struct gateway_lease *g, uint64_t now, const struct 
 	g->view_ms = now;
 }
 
-static const struct view_tunnel *lease_row(const struct view *v, int node, int gateway)
+static int lease_compare_rows(const void *a, const void *b)
 {
-	for (unsigned i = 0; i < v->ntunnels; i++)
-		if (v->tunnels[i].node == node && v->tunnels[i].gateway == gateway)
-			return &v->tunnels[i];
+	const struct view_tunnel *x = *(const struct view_tunnel *const *)a,
+				 *y = *(const struct view_tunnel *const *)b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* A thousand nodes are looked for in as many tunnels, twice a second. */
+static void lease_sort_rows(struct gateway_lease *g, const struct view *v)
+{
+	g->rows = lease_grow(g->rows, v->ntunnels + 1, sizeof(const struct view_tunnel *));
+	for (g->nrows = 0; g->nrows < v->ntunnels; g->nrows++)
+		g->rows[g->nrows] = &v->tunnels[g->nrows];
+	qsort(g->rows, g->nrows, sizeof(const struct view_tunnel *), lease_compare_rows);
+}
+
+/* The position of the first tunnel of a node; those of the same node follow. */
+static unsigned lease_first_row(const struct gateway_lease *g, int node)
+{
+	unsigned low = 0, high = g->nrows;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (g->rows[middle]->node < node)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static const struct view_tunnel *lease_row(const struct gateway_lease *g, int node, int gateway)
+{
+	for (unsigned i = lease_first_row(g, node); i < g->nrows && g->rows[i]->node == node; i++)
+		if (g->rows[i]->gateway == gateway)
+			return g->rows[i];
 	return NULL;
 }
 
@@ -333,7 +379,7 @@ static void lease_check_tunnels(struct gateway_lease *g, uint64_t now, const str
 
 		if (n->phase != PHASE_UP || n->raised_ms >= g->asked_ms || !LEASE_HAS(LEASE_RULE_5))
 			continue;
-		row = lease_row(v, n->number, g->number);
+		row = lease_row(g, n->number, g->number);
 		if (!row || row->serial != n->serial)
 			lease_close(g, n, now, "the coordinator does not have this tunnel");
 		else if (!n->known || n->view_epoch != n->epoch)
@@ -376,21 +422,17 @@ static void lease_see_nodes(struct gateway_lease *g, uint64_t now, const struct 
 }
 
 /* Rule 7: no tunnel at a gateway that is not dead. Dead ones are listed with the counters that were seen. */
-static void lease_judge_node(struct gateway_lease *g, struct lease_node *n, uint64_t now,
-			     const struct view *v)
+static void lease_judge_node(struct gateway_lease *g, struct lease_node *n, uint64_t now)
 {
-
 	if (!n->known || n->lost)
 		return;
 	if (n->declaring == n->view_epoch && now - n->declared_ms < LEASE_PENDING_MS)
 		return;
-	for (unsigned i = 0; i < v->ntunnels; i++) {
-		if (v->tunnels[i].node != n->number)
-			continue;
-		if (v->tunnels[i].gateway == g->number ||
-		    !lease_peer_is_dead(g, v->tunnels[i].gateway, now))
+	for (unsigned i = lease_first_row(g, n->number);
+	     i < g->nrows && g->rows[i]->node == n->number; i++)
+		if (g->rows[i]->gateway == g->number ||
+		    !lease_peer_is_dead(g, g->rows[i]->gateway, now))
 			return;
-	}
 	n->declaring = n->view_epoch;
 	n->declared_ms = now;
 	lease_act(g, LEASE_DECLARE_LOST, n->number)->epoch = n->view_epoch;
@@ -400,11 +442,12 @@ void gateway_lease_declared(struct gateway_lease *g, uint64_t now, int node, int
 {
 	struct lease_node *n = lease_find_node(g, node);
 
-	(void)now;
 	if (!n)
 		return;
 	n->declaring = 0;
 	n->first |= done;
+	if (done)
+		lease_renew_at(g, now);
 }
 
 /* A lost node, until it was forgotten. The gateway that declared it acts first; the others repeat it, in case that one
@@ -417,6 +460,7 @@ static void lease_follow_up(struct gateway_lease *g, struct lease_node *n, uint6
 		n->restart_ms = now + LEASE_OTHERS_MS;
 		lease_act(g, LEASE_RESTART, n->number)->epoch = n->view_epoch;
 	}
+	lease_renew_at(g, n->restart_ms); /* when the grace ends, with a view of that moment */
 	if (now >= n->forget_ms) {
 		n->forget_ms = now + LEASE_OTHERS_MS;
 		lease_act(g, LEASE_FORGET, n->number)->epoch = n->view_epoch;
@@ -467,13 +511,15 @@ void gateway_lease_renewed(struct gateway_lease *g, uint64_t now, enum lease_ans
 		lease_refused(g, now, a);
 	} else if (a == LEASE_DONE) {
 		g->until_ms = g->asked_ms + LEASE_GATEWAY_MS;
+		lease_sort_rows(g, v);
 		lease_see_peers(g, now, v);
 		lease_see_nodes(g, now, v);
 		lease_check_tunnels(g, now, v);
 		for (unsigned i = 0; i < g->nnodes && gateway_lease_valid(g, now); i++) {
-			lease_judge_node(g, &g->nodes[i], now, v);
+			lease_judge_node(g, &g->nodes[i], now);
 			lease_follow_up(g, &g->nodes[i], now);
 		}
+		g->nrows = 0; /* the view is the caller's */
 	}
 	gateway_lease_tick(g, now);
 }

@@ -72,12 +72,15 @@ void tunnel_reject(struct tunnel_peer *p, const char *why)
 static void tunnel_ended(struct upstream *u, const char *why)
 {
 	struct tunnel_peer *p = loop_owner(u, struct tunnel_peer, control);
+	int broke = why != NULL;
 
 	why = p->lines.line.len ? "the connection ended within a message"
 	      : why             ? why
 				: "the node closed the connection";
 	log_info("tunnel of a node ended", LOG_U("node", p->node.number), LOG_S("why", why));
 	tunnel_close_control(p, why);
+	if (broke) /* the other connections lead the same way: a request on one would wait without end */
+		tunnel_close_links(p);
 }
 
 /* ---- messages ---- */
@@ -129,6 +132,17 @@ static void tunnel_keep_figures(struct control_figures *now, struct control_mess
 	memset(&m->figures, 0, sizeof(m->figures));
 }
 
+/* 0: TCP has sent earlier lines to the node again, and none has arrived since. Where only packets to the node are dropped, its
+ * heartbeats still come until it closes the connection; each acknowledgement that cannot arrive would postpone rule 4. */
+static int tunnel_arrives(const struct tunnel_peer *p)
+{
+	struct tcp_info info;
+	socklen_t n = sizeof(info);
+
+	return getsockopt(p->control.link.fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0 ||
+	       !info.tcpi_retransmits;
+}
+
 static int tunnel_got_heartbeat(struct tunnel_peer *p, struct control_message *m, struct err *e)
 {
 	struct tunnels *t = p->tunnels;
@@ -143,7 +157,7 @@ static int tunnel_got_heartbeat(struct tunnel_peer *p, struct control_message *m
 	p->node.heartbeat_ms = loop_now_ms();
 	p->node.heartbeats++;
 	t->figures.heartbeats++;
-	if (!p->node.greeted || p->full ||
+	if (!p->node.greeted || p->full || !tunnel_arrives(p) ||
 	    (t->hooks.may_acknowledge && !t->hooks.may_acknowledge(t->hooks.user, &p->node)))
 		return 0;
 	control_put_ack(&line, m->seq);

@@ -2,12 +2,16 @@
  * handled. See tunnel.h. */
 #include "cluster/role.h"
 #include "cluster/tunnel_internal.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 const char *tunnel_state_name(enum tunnel_state s)
@@ -135,6 +139,22 @@ int tunnels_check(struct tunnels *t, uint32_t number, int control, struct err *e
 	return 0;
 }
 
+/* A request may wait an hour for its answer: only TCP can tell that the machine of the node is gone.
+ * Not TCP_USER_TIMEOUT: it also ends a connection whose reader pauses. */
+static void tunnels_watch_peer(int fd)
+{
+	static const struct {
+		int level, option, value;
+	} options[] = { { SOL_SOCKET, SO_KEEPALIVE, 1 },
+			{ IPPROTO_TCP, TCP_KEEPIDLE, TUNNEL_PROBE_S },
+			{ IPPROTO_TCP, TCP_KEEPINTVL, TUNNEL_PROBE_S },
+			{ IPPROTO_TCP, TCP_KEEPCNT, 2 } };
+
+	for (unsigned i = 0; i < ARRAY_LEN(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].option, &options[i].value,
+				 sizeof(options[i].value));
+}
+
 int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int control,
 		      struct upstream_link take_link, struct err *e)
 {
@@ -147,10 +167,12 @@ int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int 
 	}
 	p = tunnels_add(t, number);
 	t->figures.accepted++;
-	if (control)
+	if (control) {
 		tunnel_open_control(p, peer, take_link);
-	else
+	} else {
+		tunnels_watch_peer(take_link.fd);
 		tunnel_add_link(p, take_link);
+	}
 	return 0;
 }
 
@@ -242,6 +264,12 @@ static void tunnel_tick(struct tunnel_peer *p, uint64_t now)
 		tunnel_set_state(p, TUNNEL_UNREACHABLE, p->node.heartbeat_ms);
 		tunnel_close_links(p);
 		tunnel_refuse_all(p);
+	} else if (!p->open && !p->tunnels->leaving && p->node.state == TUNNEL_UNREACHABLE &&
+		   now - p->node.since_ms >= silence) {
+		/* After the control connection had ended by TCP: what is idle leads nowhere, or to a machine that is
+		 * only cut off. A request on it would wait for an answer without end. */
+		tunnel_close_links(p);
+		p->removed = p->expected && !p->asks;
 	} else if (p->expected && !p->asks) {
 		p->removed = 1;
 	} else if (p->full && now - p->full_ms >= silence) {

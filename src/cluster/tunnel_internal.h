@@ -10,7 +10,9 @@ enum {
 				   * asked for again */
 	TUNNEL_SPARE = 64,       /* idle connections above this number are closed ... */
 	TUNNEL_SPARE_MS = 10000, /* ... when they were not used for this long */
-	TUNNEL_EXPECTED = 1024,  /* nodes that callers wait for while the gateway starts */
+	TUNNEL_PROBE_S =
+		10, /* a request connection without bytes is probed, and ends after three times as long */
+	TUNNEL_EXPECTED = 1024, /* nodes that callers wait for while the gateway starts */
 };
 
 struct tunnel_idle {

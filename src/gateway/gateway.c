@@ -268,6 +268,16 @@ static void gateway_restart(void *user, unsigned node, int64_t epoch)
 		gateway_copies_restart(g->copies, node, epoch);
 }
 
+static void gateway_changed(void *user, const struct node_status *now, enum node_state was,
+			    uint64_t was_ms)
+{
+	struct gateway *g = user;
+
+	if (now->state == NODE_LOST)
+		gateway_moved_hurry(g->moved);
+	node_events_changed(g, now, was, was_ms);
+}
+
 int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 		struct gateway_leases *leases, enum place_policy policy, struct err *e)
 {
@@ -290,7 +300,7 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 	if (leases)
 		gateway_leases_set_hooks(
 			leases, &(struct gateway_lease_hooks){ .user = g,
-							       .changed = node_events_changed,
+							       .changed = gateway_changed,
 							       .restart = gateway_restart });
 	return 0;
 }

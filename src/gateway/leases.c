@@ -162,13 +162,16 @@ static void leases_judge_again(struct gateway_leases *g, unsigned number)
 	leases_judge(g, s, s->is_listed ? &seen : NULL, s->is_elsewhere);
 }
 
-static int leases_has_tunnel_elsewhere(const struct gateway_leases *g,
-				       const struct coordinator_answer *a, int node)
+/* Of nodes that have a tunnel to another gateway. */
+static void leases_see_elsewhere(struct gateway_leases *g, const struct coordinator_answer *a)
 {
-	for (unsigned i = 0; i < a->ntunnels; i++)
-		if (a->tunnels[i].node == node && a->tunnels[i].gateway != (int)g->conf.number)
-			return 1;
-	return 0;
+	for (unsigned i = 0; i < a->ntunnels; i++) {
+		unsigned number = (unsigned)a->tunnels[i].node, at = leases_position(g, number);
+
+		if (a->tunnels[i].gateway != (int)g->conf.number && at < g->nnodes &&
+		    g->nodes[at].number == number)
+			g->nodes[at].seen_elsewhere = 1;
+	}
 }
 
 static int leases_is_gateway(const struct gateway_leases *g, unsigned number)
@@ -204,8 +207,11 @@ static void leases_listed(struct gateway_leases *g, const struct coordinator_ans
 	for (const struct tunnel_node *t = tunnels_next(g->tunnels, NULL); t;
 	     t = tunnels_next(g->tunnels, t))
 		(void)leases_add(g, t->number);
+	for (unsigned i = 0; i < a->nnodes; i++)
+		(void)leases_add(g, (unsigned)a->nodes[i].number);
 	for (unsigned i = 0; i < g->nnodes; i++)
-		g->nodes[i].is_listed = 0;
+		g->nodes[i].is_listed = g->nodes[i].seen_elsewhere = 0;
+	leases_see_elsewhere(g, a);
 	for (unsigned i = 0; i < a->nnodes; i++) {
 		const struct view_node *seen = &a->nodes[i];
 		struct node_status *s = leases_add(g, (unsigned)seen->number);
@@ -213,7 +219,7 @@ static void leases_listed(struct gateway_leases *g, const struct coordinator_ans
 		s->is_listed = 1;
 		s->epoch = seen->epoch;
 		snprintf(s->name, sizeof(s->name), "%s", seen->name);
-		leases_judge(g, s, seen, leases_has_tunnel_elsewhere(g, a, seen->number));
+		leases_judge(g, s, seen, s->seen_elsewhere);
 	}
 	g->has_list = 1;
 	leases_drop_removed(g);

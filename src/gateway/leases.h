@@ -27,6 +27,7 @@ struct node_status {
 	uint64_t since_ms;     /* the same, loop_now_ms() */
 	int64_t epoch;         /* in the last list of the coordinator; 0: not in it */
 	int64_t known_epoch;   /* that the node sent in its last hello: it has settled all before */
+	int seen_elsewhere;    /* while a list is read */
 	int is_elsewhere;      /* other gateways have a tunnel to it, by the last list */
 	int is_listed;         /* in the last list */
 };

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOVED_LOOK_MS = 1000, MOVED_CURRENT_MS = 3500 };
+enum {
+	MOVED_LOOK_MS = 1000,
+	MOVED_HURRY_MS = 200,
+	MOVED_HURRIES_MS = 15000,
+	MOVED_CURRENT_MS = 3500
+};
 
 struct moved_box {
 	char id[ID_MAX + 1];
@@ -34,8 +39,8 @@ struct gateway_moved {
 	struct timer look;
 	struct moved_box *v; /* by id */
 	unsigned n;
-	char state[64]; /* of the table, when it was read */
-	uint64_t read_ms;
+	char state[64];             /* of the table, when it was read */
+	uint64_t read_ms, hurry_ms; /* until hurry_ms the table is read every MOVED_HURRY_MS */
 	struct moved_write *writes;
 };
 
@@ -137,7 +142,7 @@ static void moved_looked(struct cluster_request *r, const json_t *answer, const 
 	struct gateway_moved *m = loop_owner(r, struct gateway_moved, request);
 	const json_t *row = json_array_get(query_rows(answer, 0), 0);
 
-	timer_set(&m->look, MOVED_LOOK_MS);
+	timer_set(&m->look, loop_now_ms() < m->hurry_ms ? MOVED_HURRY_MS : MOVED_LOOK_MS);
 	if (e)
 		return;
 	m->read_ms = loop_now_ms();
@@ -198,6 +203,15 @@ static void moved_send(struct moved_write *w)
 	w->request.done = moved_written;
 	query_request(w->all->engines, &w->request, "moved_add",
 		      json_pack("[s, s, s, s]", w->box.id, from, node, epoch));
+}
+
+void gateway_moved_hurry(struct gateway_moved *m)
+{
+	if (!m)
+		return;
+	m->hurry_ms = loop_now_ms() + MOVED_HURRIES_MS;
+	if (timer_pending(&m->look))
+		timer_set(&m->look, 0);
 }
 
 void gateway_moved_add(struct gateway_moved *m, const char *id, int from, int node, int64_t epoch)

@@ -1,5 +1,6 @@
 /* moved.h - boxes whose id names another node than the one that has them: they were restarted there.
- * Owns: the list in memory, which every gateway reads from the table atoll.moved once a second. */
+ * Owns: the list in memory, which every gateway reads from the table atoll.moved once a second, and more often
+ *       after the loss of a node. */
 #pragma once
 #include "coordinator/cluster_client.h"
 #include "loop/loop.h"
@@ -17,6 +18,8 @@ int gateway_moved_find(const struct gateway_moved *m, const char *id, int *out_n
 		       int64_t *out_epoch);
 /* This gateway has moved a box: it is stored and found at once. */
 void gateway_moved_add(struct gateway_moved *m, const char *id, int from, int node, int64_t epoch);
+/* A node is lost: another gateway may move its boxes soon. Allowed on NULL. */
+void gateway_moved_hurry(struct gateway_moved *m);
 /* 1: the table was read within the last seconds. */
 int gateway_moved_is_current(const struct gateway_moved *m);
 unsigned gateway_moved_count(const struct gateway_moved *m);

@@ -297,6 +297,51 @@ TEST(a_restart_waits_for_the_grace_and_is_repeated)
 	gateway_lease_free(g);
 }
 
+/* From the end of a connection to "lost" and to the restart no period of renewals is waited for. */
+TEST(a_loss_is_seen_as_soon_as_each_of_its_steps_is_stored)
+{
+	struct gateway_lease *g = rig_new(1);
+	uint64_t t = 2000, down = t + LEASE_NODE_MS + LEASE_MARGIN_MS;
+	struct lease_action a;
+
+	rig_renew(g, 1500, 1500);
+	CHECK(gateway_lease_may_acknowledge(g, t, 1));
+	gateway_lease_disconnected(g, t, 1);
+	for (; t < down; t += 100)
+		rig_renew(g, t, t);
+	gateway_lease_tick(g, down);
+	while ((a = gateway_lease_next(g)).kind != LEASE_TUNNEL_DOWN)
+		CHECK(a.kind != LEASE_NOTHING);
+	rig_renew(g, down, down);
+	rig_view.ntunnels = 0;
+	gateway_lease_tunnel_set(g, down + 1, 1, a.serial, LEASE_DONE, 0);
+	CHECK_INT(gateway_lease_wake_ms(g, down + 1), 0);
+	gateway_lease_tick(g, down + 1);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_RENEW);
+	gateway_lease_renewed(g, down + 2, LEASE_DONE, &rig_view);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_DECLARE_LOST);
+	gateway_lease_declared(g, down + 3, 1, 1);
+	CHECK_INT(gateway_lease_wake_ms(g, down + 3), 0);
+	rig_nodes[0] = (struct view_node){ 1, 6, 0, 1, "a" };
+	gateway_lease_tick(g, down + 3);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_RENEW);
+	gateway_lease_renewed(g, down + 4, LEASE_DONE, &rig_view);
+	for (t = down + 4; t < down + 4 + LEASE_GRACE_MS; t += 499) {
+		gateway_lease_tick(g, t);
+		while ((a = gateway_lease_next(g)).kind != LEASE_NOTHING) {
+			CHECK_INT(a.kind, LEASE_RENEW);
+			gateway_lease_renewed(g, t, LEASE_DONE, &rig_view);
+		}
+	}
+	t = down + 4 + LEASE_GRACE_MS;
+	gateway_lease_tick(g, t);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_RENEW);
+	gateway_lease_renewed(g, t, LEASE_DONE, &rig_view);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_RESTART);
+	rig_nodes[0] = (struct view_node){ 1, 5, 0, 0, "a" };
+	gateway_lease_free(g);
+}
+
 TEST(two_processes_with_one_number_both_stop)
 {
 	struct gateway_lease *g = rig_new(1);

@@ -458,6 +458,25 @@ TEST(a_gateway_that_drains_serves_on_the_connections_it_has)
 	end_gate();
 }
 
+TEST(idle_connections_of_a_node_that_stays_away_are_closed)
+{
+	struct tunnel_ask a = { .done = ask_done };
+	struct upstream_link link;
+
+	begin_gate();
+	make_client("0.3.0", node_tls);
+	CHECK(UNTIL(is_up(TUNNEL_IDLE)));
+	refuse_connects = 1;
+	tunnels_close_all(gate, "the machine is cut off");
+	CHECK_INT(seven()->idle, TUNNEL_IDLE);
+	gate->silence_ms = 300;
+	CHECK(UNTIL(seven()->idle == 0));
+	CHECK(loop_now_ms() - seven()->since_ms >= 300);
+	CHECK_INT(tunnels_take(gate, 7, &a, &link), -1);
+	CHECK_INT(a.refusal, TUNNEL_AWAY);
+	end_gate();
+}
+
 TEST(callers_wait_while_a_node_restarts)
 {
 	struct tunnel_ask a = { .done = ask_done };
