@@ -46,4 +46,52 @@ manifests_are_rendered() {
 	done
 }
 
+# rendered_chart [PYTHON]: with the values that PYTHON changes in v; by helm where it is installed, else by tests/deploy/render.go, which has those
+# functions of helm that the templates use.
+rendered_chart() {
+	/usr/bin/python3 - "$root/deploy/kubernetes/chart/values.yaml" "${1:-}" >values.json <<'PY'
+import json, sys, yaml
+v = yaml.safe_load(open(sys.argv[1]))
+exec(sys.argv[2])
+print(json.dumps(v))
+PY
+	if command -v helm >/dev/null; then
+		helm template atoll "$root/deploy/kubernetes/chart" --values values.json
+	else
+		GOCACHE=$work/go GOFLAGS= /usr/bin/go run "$root/tests/deploy/render.go" values.json "$root"/deploy/kubernetes/chart/templates/*.yaml
+	fi
+}
+
+the_chart_has_the_same_objects_as_the_base() {
+	[ "$has_kubectl" ] || skip "kubectl is not installed"
+	/usr/bin/python3 -c 'import yaml' || skip "python3-yaml is not installed"
+	command -v helm >/dev/null || [ -x /usr/bin/go ] || skip "neither helm nor go is installed"
+	rendered_chart >chart || fail "the chart is not rendered"
+	kubectl kustomize "$root/deploy/kubernetes/base" >base
+	/usr/bin/python3 - base chart >differences <<'PY' || fail "$(cat differences)"
+import json, re, sys, yaml
+def objects(path):
+    found = {}
+    for d in yaml.safe_load_all(open(path)):
+        if not d or d["kind"] == "Namespace":
+            continue  # helm install --create-namespace
+        d["metadata"].pop("namespace", None)
+        text = re.sub(r"(atoll-(?:gateway|node))-[a-z0-9]{10}\b", r"\1", json.dumps(d, sort_keys=True, indent=1))  # of the ConfigMap generator
+        found[d["kind"] + " " + re.sub(r"-[a-z0-9]{10}$", "", d["metadata"]["name"])] = text
+    return found
+a, b = objects(sys.argv[1]), objects(sys.argv[2])
+for name in sorted(set(a) | set(b)):
+    if a.get(name) != b.get(name):
+        print(name, a.get(name), b.get(name), sep="\n")
+        sys.exit(1)
+sys.exit(len(a) < 9)
+PY
+	rendered_chart 'v["gateways"]["replicas"] = 3; v["etcd"] = ["http://a:2379", "http://b:2379"]; v["nodes"]["nodeSelector"] = {"pool": "boxes"}' >chart
+	has "$(cat chart)" atoll-gateway-2.atoll-gateways:7071
+	has "$(cat chart)" 'ATOLL_CLUSTER_ETCD: "http://a:2379,http://b:2379"'
+	has "$(cat chart)" 'nodeSelector: {"pool":"boxes"}'
+	if rendered_chart 'v["database"] = ""' >chart 2>why; then fail "a chart without a database was rendered"; fi
+	has "$(cat why)" 'a connection string without password'
+}
+
 run_tests
