@@ -36,6 +36,7 @@ const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *
 #define CHECKPOINT_PROMOTE "promote"   /* of a fork whose files another box takes over */
 #define CHECKPOINT_MERGED "merge"      /* of the other box, and the result */
 #define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */
+#define CHECKPOINT_PAUSE "pause"       /* of a box that is paused to the disk */
 #define CHECKPOINT_DIFF "diff"         /* of the present state, for a comparison */
 #define CHECKPOINT_DAY_NS STORE_CHECKPOINT_DAY_NS
 
@@ -47,6 +48,8 @@ struct checkpoint_want { /* borrowed for the call; texts may be NULL */
 	int unless_same; /* if nothing has changed since the last one, done gets that one, and no
 			  * further one is kept */
 	int memory;      /* with the running programs: checkpoint/memory.h */
+	int stop; /* memory: they stay stopped until checkpoint_memory_release(), and it fails unless their
+			  * image is on the disk and survives a power failure */
 };
 
 /* row: ready; NULL with e. The box may have ended meanwhile. */

@@ -2,23 +2,12 @@
 #include "checkpoint/memory.h"
 #include "base/id.h"
 #include "checkpoint/internal.h"
-#include "store/contexts.h"
-#include "store/runs.h"
+#include "checkpoint/memory_rows.h"
+#include "store/process_images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MEMORY_PROGRAMS = 64 };
-
-struct checkpoint_memory {
-	struct checkpoint_memory *next;
-	char id[ID_MAX + 1];
-	struct wire_image_about about;
-	struct wire_image_program program[MEMORY_PROGRAMS];
-	struct store_runs runs; /* of the source: those that the image contains */
-	struct store_contexts contexts;
-};
 
 static struct checkpoint_memory *memory_find(const struct checkpoints *c, const char *id)
 {
@@ -29,11 +18,24 @@ static struct checkpoint_memory *memory_find(const struct checkpoints *c, const 
 	return m;
 }
 
-static void memory_free(struct checkpoint_memory *m)
+/* Also one that only the disk has; NULL: none. */
+static struct checkpoint_memory *memory_get(struct checkpoints *c, const char *id)
 {
-	store_runs_fini(&m->runs);
-	store_contexts_fini(&m->contexts);
-	free(m);
+	struct checkpoint_memory *m = memory_find(c, id);
+	char *text = NULL;
+	struct err e;
+
+	if (m || store_process_image_get(c->fleet->store, id, &text, &e) < 0)
+		return m;
+	m = checkpoint_memory_read(text);
+	free(text);
+	if (!m)
+		return NULL;
+	snprintf(m->id, sizeof(m->id), "%s", id);
+	m->on_disk = 1;
+	m->next = c->memory;
+	c->memory = m;
+	return m;
 }
 
 static void memory_forget(struct checkpoints *c, const char *id)
@@ -45,7 +47,7 @@ static void memory_forget(struct checkpoints *c, const char *id)
 	if (!m)
 		return;
 	*at = m->next;
-	memory_free(m);
+	checkpoint_memory_free_one(m);
 }
 
 void checkpoint_memory_free(struct checkpoints *c)
@@ -101,12 +103,28 @@ int checkpoint_memory_add(struct checkpoints *c, const char *id, const struct bo
 	}
 	memcpy(m->program, a + 1, m->about.programs * sizeof(m->program[0]));
 	if (memory_read_rows(c, m, source, e) < 0) {
-		memory_free(m);
+		checkpoint_memory_free_one(m);
 		return -1;
 	}
 	m->next = c->memory;
 	c->memory = m;
 	return 0;
+}
+
+int checkpoint_memory_keep(struct checkpoints *c, const char *id, uint64_t file_bytes,
+			   struct err *e)
+{
+	struct checkpoint_memory *m = memory_find(c, id);
+	char *text = m ? checkpoint_memory_text(m) : NULL;
+	int rc;
+
+	if (!m)
+		return err_set(e, ERR_NOT_FOUND, "checkpoint %s was deleted meanwhile", id);
+	rc = store_process_image_put(c->fleet->store, id, file_bytes, text, e);
+	free(text);
+	if (rc == 0)
+		m->on_disk = 1;
+	return rc;
 }
 
 static void memory_dropped(void *ctx, const struct frame *f, size_t len, int *fd,
@@ -116,25 +134,39 @@ static void memory_dropped(void *ctx, const struct frame *f, size_t len, int *fd
 	(void)f;
 	(void)len;
 	(void)fd;
-	(void)e; /* the image ends with the keeper in any case */
+	(void)e; /* the image ends with the keeper in any case, and its file with the checkpoint */
 }
 
-void checkpoint_memory_drop(struct checkpoints *c, const char *id)
+static void memory_send_drop(struct checkpoints *c, const char *id, uint16_t flags)
 {
-	struct wire_image ask = { .head.type = WIRE_IMAGE_DROP };
+	struct wire_image ask = {
+		.head = { .version = WIRE_VERSION, .type = WIRE_IMAGE_DROP, .flags = flags }
+	};
 
-	if (!memory_find(c, id))
-		return;
-	memory_forget(c, id);
-	ask.head.version = WIRE_VERSION;
 	snprintf(ask.id, sizeof(ask.id), "%s", id);
 	keeper_client_request(&c->fleet->keeper, &ask, sizeof(ask), WIRE_DONE, memory_dropped,
 			      NULL);
 }
 
-json_t *checkpoint_memory_json(const struct checkpoints *c, const char *id)
+void checkpoint_memory_drop(struct checkpoints *c, const char *id)
 {
-	const struct checkpoint_memory *m = memory_find(c, id);
+	struct err e;
+
+	if (!memory_get(c, id))
+		return;
+	memory_forget(c, id);
+	(void)!store_process_image_drop(c->fleet->store, id, &e);
+	memory_send_drop(c, id, WIRE_IMAGE_FILE);
+}
+
+void checkpoint_memory_release(struct checkpoints *c, const char *id)
+{
+	memory_send_drop(c, id, 0);
+}
+
+json_t *checkpoint_memory_json(struct checkpoints *c, const char *id)
+{
+	const struct checkpoint_memory *m = memory_get(c, id);
 	json_t *programs, *lost;
 
 	if (!m)
@@ -154,19 +186,18 @@ json_t *checkpoint_memory_json(const struct checkpoints *c, const char *id)
 					      json_pack("{s:i, s:s, s:i}", "pid", p->pid, "what",
 							"TCP connections", "count", (int)p->nlost));
 	}
-	return json_pack("{s:o, s:I, s:o}", "processes", programs, "bytes",
-			 (json_int_t)m->about.bytes, "lost", lost);
+	return json_pack("{s:o, s:I, s:o, s:b}", "processes", programs, "bytes",
+			 (json_int_t)m->about.bytes, "lost", lost, "on_disk", m->on_disk);
 }
 
-int checkpoint_memory_check(const struct checkpoints *c, const char *id, struct err *e)
+int checkpoint_memory_check(struct checkpoints *c, const char *id, struct err *e)
 {
-	if (memory_find(c, id))
+	if (memory_get(c, id))
 		return 0;
-	return err_set(
-		e, ERR_NOT_FOUND,
-		"checkpoint %s has no process image: it was taken without memory, or the server "
-		"was restarted since",
-		id);
+	return err_set(e, ERR_NOT_FOUND,
+		       "checkpoint %s has no process image: it was taken without memory, or for a "
+		       "fork, whose image ends with it",
+		       id);
 }
 
 /* ---- start ---- */
@@ -241,8 +272,18 @@ static int memory_adopt(struct checkpoints *c, const char *id, struct box *b, st
 	return 0;
 }
 
-static void memory_started(void *ctx, const struct frame *f, size_t len, int *fd,
-			   const struct err *e)
+static void memory_ask_start(struct checkpoint_start *s, const struct box *b);
+
+static void memory_failed(struct checkpoint_start *s, const struct err *e)
+{
+	/* The file is missing: a checkpoint of a backup, for example. */
+	if (e->kind == ERR_NOT_FOUND)
+		memory_forget(s->all, s->id);
+	s->done(s, e);
+}
+
+static void memory_loaded(void *ctx, const struct frame *f, size_t len, int *fd,
+			  const struct err *e)
 {
 	struct checkpoint_start *s = ctx;
 	struct box *b = fleet_find(s->all->fleet, s->box);
@@ -251,28 +292,69 @@ static void memory_started(void *ctx, const struct frame *f, size_t len, int *fd
 	(void)len;
 	(void)fd;
 	s->asking = NULL;
+	if (!b)
+		e = (err_set(&own, ERR_CONFLICT, "box %s has ended", s->box), &own);
+	if (!f || !b)
+		memory_failed(s, e);
+	else
+		memory_ask_start(s, b);
+}
+
+/* The keeper was restarted, or has needed the memory: there is still the file. */
+static void memory_ask_load(struct checkpoint_start *s, const struct box *b)
+{
+	struct wire_image_file ask = { .head.version = WIRE_VERSION, .head.type = WIRE_IMAGE_LOAD };
+
+	s->loaded = 1;
+	snprintf(ask.id, sizeof(ask.id), "%s", s->id);
+	snprintf(ask.team, sizeof(ask.team), "%s", b->row.team);
+	s->asking = keeper_client_request(&s->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE,
+					  memory_loaded, s);
+}
+
+static void memory_started(void *ctx, const struct frame *f, size_t len, int *fd,
+			   const struct err *e)
+{
+	struct checkpoint_start *s = ctx;
+	struct box *b = fleet_find(s->all->fleet, s->box);
+	struct checkpoint_memory *m = memory_get(s->all, s->id);
+	struct err own;
+
+	(void)len;
+	(void)fd;
+	s->asking = NULL;
+	if (!f && e->kind == ERR_NOT_FOUND && b && m && m->on_disk && !s->loaded) {
+		memory_ask_load(s, b);
+		return;
+	}
 	if (f && !b)
-		e = (err_set(&own, ERR_NOT_FOUND, "box %s has ended", s->box), &own);
+		e = (err_set(&own, ERR_CONFLICT, "box %s has ended", s->box), &own);
 	else if (f && memory_adopt(s->all, s->id, b, &own) < 0)
 		e = &own;
-	/* The keeper was restarted, or has needed the memory. */
-	else if (e && e->kind == ERR_NOT_FOUND)
-		memory_forget(s->all, s->id);
-	s->done(s, e);
+	if (e)
+		memory_failed(s, e);
+	else
+		s->done(s, NULL);
+}
+
+static void memory_ask_start(struct checkpoint_start *s, const struct box *b)
+{
+	struct wire_image ask = { .head.version = WIRE_VERSION, .head.type = WIRE_IMAGE_START };
+
+	snprintf(ask.id, sizeof(ask.id), "%s", s->id);
+	snprintf(ask.box, sizeof(ask.box), "%s", box_keeper_id(b));
+	s->asking = keeper_client_request(&s->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE,
+					  memory_started, s);
 }
 
 void checkpoint_memory_start(struct checkpoint_start *s, struct checkpoints *c, const char *id,
 			     struct box *b)
 {
-	struct wire_image ask = { .head.version = WIRE_VERSION, .head.type = WIRE_IMAGE_START };
-
 	s->all = c;
+	s->loaded = 0;
 	memcpy(s->box, b->row.id, sizeof(s->box));
 	snprintf(s->id, sizeof(s->id), "%s", id);
-	snprintf(ask.id, sizeof(ask.id), "%s", id);
-	snprintf(ask.box, sizeof(ask.box), "%s", box_keeper_id(b));
-	s->asking = keeper_client_request(&c->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE,
-					  memory_started, s);
+	memory_ask_start(s, b);
 }
 
 void checkpoint_memory_cancel(struct checkpoint_start *s)

@@ -7,6 +7,7 @@
 #include "checkpoint/internal.h"
 #include "checkpoint/memory.h"
 #include "base/log.h"
+#include "store/process_images.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,14 @@ void checkpoint_collect(struct checkpoints *c)
 
 int checkpoint_remove(struct checkpoints *c, const struct store_checkpoint *x, struct err *e)
 {
+	char box[ID_MAX + 1];
+
+	if (store_process_image_box(c->fleet->store, x->id, box, e) == 0)
+		return err_set(
+			e, ERR_CONFLICT,
+			"box %s is paused on the disk with this checkpoint; resume it first, "
+			"or delete it",
+			box);
 	if (store_checkpoint_hide(c->fleet->store, x->id, e) < 0)
 		return -1;
 	checkpoint_memory_drop(c, x->id);

@@ -15,9 +15,10 @@ struct checkpoint_job {
 	struct store_checkpoint row;
 	struct keeper_call *asking;
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
-	int durable, unless_same, memory;
+	int durable, unless_same, memory, stop;
 	struct wire_checkpoint ask;        /* memory: sent when the programs are stopped */
 	struct wire_checkpointed captured; /* memory: until the image is complete */
+	struct err unsaved;                /* why the image has no file */
 	enum { MERGE_NONE, MERGE_AWAITED, MERGE_ENDED } merge; /* of the chain it continues */
 	checkpoint_done *done;                                 /* NULL: the caller has left */
 	void *ctx;
@@ -68,6 +69,8 @@ static void take_failed(struct checkpoint_job *j, const struct err *e)
 	struct err own;
 
 	c->figures.failed++;
+	if (j->stop)
+		checkpoint_memory_release(c, j->row.id); /* they continue */
 	if (store_checkpoint_fail(c->fleet->store, j->row.id, &own) < 0)
 		log_warn("cannot mark a checkpoint as failed", LOG_S("checkpoint", j->row.id),
 			 LOG_E(&own));
@@ -93,14 +96,53 @@ static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, c
 	else
 		log_warn("a checkpoint does not survive a power failure yet",
 			 LOG_S("checkpoint", j->row.id), LOG_E(f ? &own : e));
-	take_finish(j, NULL); /* ready in any case: the answer states which */
+	/* Ready in any case: the answer states which. */
+	if (!j->stop || (j->row.durable && !j->unsaved.kind))
+		take_finish(j, NULL);
+	else
+		take_finish(j, j->unsaved.kind ? &j->unsaved : f ? &own : e);
 }
 
-static void take_sync(struct checkpoint_job *j)
+static void take_sync_files(struct checkpoint_job *j)
 {
-	j->state = JOB_SYNCS;
 	j->asking =
 		keeper_client_checkpoint_sync(&j->all->fleet->keeper, j->row.id, take_synced, j);
+}
+
+static void take_image_saved(void *ctx, const struct frame *f, size_t len, int *fd,
+			     const struct err *e)
+{
+	struct checkpoint_job *j = ctx;
+	struct err own;
+
+	(void)len;
+	(void)fd;
+	j->asking = NULL;
+	if (f && checkpoint_memory_keep(j->all, j->row.id,
+					((const struct wire_image_about *)f)->bytes, &own) < 0)
+		e = &own;
+	if (e)
+		log_warn("a process image has no file: it ends with its keeper",
+			 LOG_S("checkpoint", j->row.id), LOG_E(e));
+	if (e)
+		j->unsaved = *e;
+	take_sync_files(j);
+}
+
+/* The image of a fork ends with the answer. */
+static void take_sync(struct checkpoint_job *j)
+{
+	struct wire_image_file ask = { .head.version = WIRE_VERSION, .head.type = WIRE_IMAGE_SAVE };
+
+	j->state = JOB_SYNCS;
+	if (!j->memory || !strcmp(j->row.reason, CHECKPOINT_FORK)) {
+		take_sync_files(j);
+		return;
+	}
+	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
+	snprintf(ask.team, sizeof(ask.team), "%s", j->row.team);
+	j->asking = keeper_client_request(&j->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE,
+					  take_image_saved, j);
 }
 
 /* ---- capture ---- */
@@ -218,6 +260,8 @@ static struct keeper_call *take_ask_image(struct checkpoint_job *j, uint8_t type
 {
 	struct wire_image ask = { .head = { .version = WIRE_VERSION, .type = type } };
 
+	if (type == WIRE_IMAGE_TAKE && j->stop)
+		ask.head.flags = WIRE_IMAGE_STOP;
 	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
 	snprintf(ask.box, sizeof(ask.box), "%s", box);
 	return keeper_client_request(&j->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE, done,
@@ -372,7 +416,7 @@ static char *take_spec(const struct box *b)
 
 static int take_allowed(const struct box *b, struct err *e)
 {
-	if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
+	if (b->state != BOX_RUNNING && b->state != BOX_STOPPED && !b->storing)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
 			       box_state_name(b->state));
 	if (b->row.made && strstr(b->row.made, "\"unknown\""))
@@ -455,6 +499,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	j->durable = want->durable;
 	j->unless_same = want->unless_same;
 	j->memory = want->memory;
+	j->stop = want->memory && want->stop;
 }
 
 int checkpoint_take(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,

@@ -5,11 +5,13 @@
 
 #include <stdio.h>
 
-enum { PAUSE_FILES, PAUSE_NFLAGS };
+enum { PAUSE_FILES, PAUSE_DISK, PAUSE_NFLAGS };
 
 static const struct flag flags[PAUSE_NFLAGS] = {
 	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL,
 			  "end the programs and keep only the files" },
+	[PAUSE_DISK] = { "disk", 0, FLAG_SWITCH, NULL,
+			 "write the programs to the disk: they use no memory, and survive a restart of the daemon" },
 };
 
 static int pause_ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
@@ -27,13 +29,19 @@ static int pause_ask(struct api_client *r, const char *name, const char *what, j
 	return 0;
 }
 
+static json_t *pause_body(const struct args *a)
+{
+	return args_has(a, PAUSE_DISK)
+		       ? json_pack("{s:s, s:b}", "to", "disk", "memory", !args_has(a, PAUSE_FILES))
+		       : json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES));
+}
+
 static int pause_each(struct api_client *r, const struct args *a)
 {
 	if (!a->nwords)
 		return api_client_usage(r, "pause: missing box");
 	for (unsigned i = 0; i < a->nwords; i++)
-		if (pause_ask(r, a->words[i], "pause",
-			      json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES))))
+		if (pause_ask(r, a->words[i], "pause", pause_body(a)))
 			return r->status;
 	return 0;
 }
@@ -60,6 +68,7 @@ static int run_resume(const struct cli *cli, const struct args *a)
 
 static const struct example pause_examples[] = {
 	{ "atoll pause demo", "freeze the box; it uses no CPU time" },
+	{ "atoll pause demo --disk", "write its programs to the disk; they use no memory" },
 	{ "atoll pause demo --files-only", "end the programs and keep only the files" },
 	{ 0 },
 };

@@ -141,18 +141,21 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 #define ISOLATION_KEY "atoll.isolation"
 #define TRUST_KEY "atoll.trust"
 
-/* Some keys of the metadata are reserved: they state what a box is for. Two of them can raise its isolation tier. */
+/* Some keys of the metadata are reserved: they state what a box is for. Two of them can raise its isolation tier, and one
+ * decides where its pauses go. */
 static int read_metadata(struct call *c, struct create_making *m, struct box_spec *want,
 			 struct err *e)
 {
 	json_t *all = call_get(c, "metadata"), *isolation = json_object_get(all, ISOLATION_KEY),
-	       *trust = json_object_get(all, TRUST_KEY),
-	       *ours = json_pack("{s:O*, s:O*}", ISOLATION_KEY, isolation, TRUST_KEY, trust);
+	       *trust = json_object_get(all, TRUST_KEY), *pause = json_object_get(all, PAUSING_KEY),
+	       *ours = json_pack("{s:O*, s:O*, s:O*}", ISOLATION_KEY, isolation, TRUST_KEY, trust,
+				 PAUSING_KEY, pause);
 	int rc = box_check_metadata(all, ours, e);
 
 	json_decref(ours);
-	if (rc < 0 || isolation_read_raise(json_string_value(isolation), json_string_value(trust),
-					   &want->isolation, e) < 0)
+	if (rc < 0 || pausing_check(json_string_value(pause), e) < 0 ||
+	    isolation_read_raise(json_string_value(isolation), json_string_value(trust),
+				 &want->isolation, e) < 0)
 		return -1;
 	m->metadata = all ? json_dumps(all, JSON_COMPACT) : NULL;
 	m->env = want->row.env ? json_loads(want->row.env, 0, NULL) : json_object();

@@ -4,6 +4,9 @@
 #include "api/fields.h"
 #include "e2b/e2b.h"
 
+/* In the metadata of a sandbox: "disk": its pauses write the programs to the disk; "memory" (default). */
+#define PAUSING_KEY "atoll.pause"
+must_check int pausing_check(const char *to, struct err *e); /* to: NULL: not given */
 extern const struct field pausing_fields[];
 void pausing_pause(struct call *c); /* POST /sandboxes/{box}/pause */
 

@@ -10,6 +10,7 @@
  *   running --timeout, pause--> paused        its processes are frozen
  *   stopped --used, resume--> running
  *   paused --resume, freeze failed--> running
+ *   running --pause to disk--> paused         its box at the keeper has ended: row.image
  *   paused --resume--> making                 paused by an earlier server: its init is opened again
  *   running, stopped --> making               the other server has replaced its keeper box
  *   all of these --box_end()--> ending --DESTROYED--> deleted
@@ -158,6 +159,9 @@ struct box {
 	int restoring; /* counted in fleet.restoring */
 	enum { STILL, PAUSING, RESUMING } moving; /* a request to freeze or thaw is in progress */
 	int rebooting; /* being resumed with its files only */
+	int storing;   /* being paused to the disk */
+	int loading;   /* being resumed from there: its new box at the keeper is not complete */
+	int asked_load; /* the process image was requested from the disk */
 	int rising, rising_reboot; /* a resume was requested while it was being paused */
 	int64_t paused_ns; /* how long it was paused, set when it is resumed */
 	struct box_replacement *replacing; /* box_replace.c; NULL: its keeper box stays */
@@ -210,6 +214,14 @@ void box_on_timeout(struct box *b, enum cause because, uint64_t ms);
  * box keeps running. Its lifetime does not elapse while it is paused; it is stored for
  * row.retention_ms, or until deleted if that is 0. ERR_CONFLICT: the box does not run. */
 must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct err *e);
+/* Pausing to the disk: box_disk.c. From begin until box_store() or box_store_failed() the box is paused and its programs
+ * are stopped by the caller. w as for box_pause(). */
+must_check int box_store_check(const struct box *b, struct err *e);
+void box_store_begin(struct box *b, struct box_wait *w);
+/* Its files and programs are in this checkpoint: the row is written, then its box at the keeper is ended. -1: nothing was
+ * written. */
+must_check int box_store(struct box *b, const struct store_checkpoint *in, struct err *e);
+void box_store_failed(struct box *b, const struct err *e); /* it runs */
 /* Resumes a paused or stopped box, and restarts its lifetime; a box that is being paused is resumed
  * as soon as that is done. ERR_CONFLICT: the box runs. reboot: with its files only, like a stopped
  * box. w may be called before this returns. */

@@ -129,6 +129,7 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 	if (figures)
 		box_count_cpu(b, figures);
 	box_replace_cancel(b);
+	b->storing = b->loading = 0;
 	if (b->made || b->risen || b->replaced) {
 		struct err gone;
 
@@ -244,8 +245,11 @@ void box_conn_lost(struct init_conn *l, const struct err *why)
 {
 	struct box *b = l->user;
 
-	(void)why;
 	port_conns_fail(b);
+	if (b->loading || (b->row.image[0] && b->state == BOX_RUNNING)) {
+		box_disk_lost(b, why);
+		return;
+	}
 	if (b->state != BOX_RUNNING && !box_is_stored(b))
 		return;
 	if (end_was_replaced(b))

@@ -2,7 +2,7 @@
  *   box.c          states, waiters, the table      box_end.c       cause and final counters
  *   box_create.c   CREATE until it is claimed      box_pause.c     stopped, paused, resumed
  *   box_timers.c   timeouts                        box_restore.c   boxes of another server
- *   box_replace.c  another box at the keeper */
+ *   box_replace.c  another box at the keeper       box_disk.c      paused to the disk */
 #pragma once
 #include "fleet/box.h"
 
@@ -33,6 +33,14 @@ void box_fill_create(const struct box_spec *want, const struct isolation_choice 
 void box_replace_cancel(struct box *b);
 /* Everything that this server has at the old init ends: programs, calls, connections to ports. */
 void box_replace_leave(struct box *b);
+/* The same, but its programs are not ended. */
+void box_leave_init(struct box *b);
+/* Ends a box of the keeper that was replaced by `b`; before_us: what was charged before it. */
+void box_replace_end_old(struct fleet *f, const struct box *b, const char *keeper,
+			 uint64_t before_us);
+/* What CREATE needs for a box with the files of this checkpoint in place of `b`. alone: no other box has its volumes. */
+must_check int box_replace_spec(const struct box *b, const struct store_checkpoint *to, int alone,
+				struct box_spec *out, struct err *e);
 
 /* box_timers.c */
 int box_is_stored(const struct box *b); /* stopped or paused */
@@ -55,6 +63,19 @@ struct keeper_call *box_request_freeze(struct box *b, uint16_t flags,
 int box_is_lost(const struct err *e);  /* 1: e means that the box does not exist */
 void box_start_pending(struct box *b); /* continues after the thaw: resumes everything, or its files
 				        * only */
+
+void box_set_going(struct box *b); /* its row: running, its lifetime starts again */
+void box_store_for(struct box *b, enum store_box_state as); /* its row: stored from now on */
+void box_pause_rise(struct box *b); /* a resume was requested while it was being paused */
+
+/* box_disk.c */
+must_check int box_disk_resume(struct box *b, struct err *e);
+void box_disk_lost(struct box *b,
+		   const struct err *e); /* its new box has ended before it was complete */
+/* After a restart: it is on the disk. */
+void box_disk_restored(struct box *b);
+/* Its init has answered, so that it is claimed: the image is no longer needed. */
+void box_disk_reached(struct box *b);
 
 /* box_restore.c */
 void box_restored(struct box *b);      /* one box less to wait for before the server accepts

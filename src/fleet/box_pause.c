@@ -32,7 +32,7 @@ static void pause_kept(struct init_call *x, const struct frame *f, size_t len, i
 	box_notify(&b->made, b, NULL);
 }
 
-static void store_for(struct box *b, enum store_box_state as)
+void box_store_for(struct box *b, enum store_box_state as)
 {
 	b->row.state = as;
 	b->row.stored_ns = fleet_now_ns();
@@ -48,7 +48,7 @@ static void pause_keep(struct box *b, enum cause because)
 
 	box_set_state(b, BOX_STOPPED);
 	b->because = because;
-	store_for(b, STORE_BOX_STOPPED);
+	box_store_for(b, STORE_BOX_STOPPED);
 	if (box_changed(b, &e) < 0) { /* a box whose row cannot be written cannot be kept */
 		box_end(b, because, NULL);
 		return;
@@ -75,7 +75,7 @@ int box_is_lost(const struct err *e)
 }
 
 /* The box runs again, and its lifetime starts again. */
-static void set_going(struct box *b)
+void box_set_going(struct box *b)
 {
 	struct err e;
 
@@ -121,7 +121,7 @@ static void not_frozen(struct box *b, const struct err *e)
 }
 
 /* A resume was requested while the box was being paused. */
-static void pause_rise(struct box *b)
+void box_pause_rise(struct box *b)
 {
 	struct box_wait *w;
 	struct err e;
@@ -156,12 +156,12 @@ static void on_frozen(void *ctx, const struct frame *f, size_t len, int *fd, con
 		   b->because == CAUSE_EXIT ? NULL
 					    : json_pack("{s:s}", "cause", cause_name(b->because)));
 	box_notify(&b->made, b, NULL);
-	pause_rise(b);
+	box_pause_rise(b);
 }
 
 static int pause_freeze(struct box *b, enum cause because, struct err *e)
 {
-	store_for(b, STORE_BOX_PAUSED);
+	box_store_for(b, STORE_BOX_PAUSED);
 	b->row.idle_since_ns = fleet_now_ns();
 	if (box_changed(b, e) < 0) {
 		b->row.state = STORE_BOX_RUNNING;
@@ -223,7 +223,7 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 		box_notify(&b->made, b, e);
 		return;
 	}
-	set_going(b);
+	box_set_going(b);
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.resumed", NULL);
 	if (!init_conn_is_open(&b->line)) { /* paused by an earlier server: restore it as after a
 					     * restart */
@@ -237,6 +237,17 @@ static void on_thawed(void *ctx, const struct frame *f, size_t len, int *fd, con
 	box_touch(b);
 	box_set_clock(b);
 	box_start_pending(b);
+}
+
+static int resume_disk(struct box *b, struct box_wait *w, struct err *e)
+{
+	if (box_disk_resume(b, e) == 0)
+		return 0;
+	b->moving = STILL;
+	if (w)
+		box_wait_cancel(w);
+	box_set_clock(b);
+	return -1;
 }
 
 int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
@@ -264,6 +275,8 @@ int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 	b->moving = RESUMING;
 	b->rebooting = reboot;
 	timer_clear(&b->clock);
+	if (b->row.image[0])
+		return resume_disk(b, w, e);
 	b->asking = box_request_freeze(b, WIRE_FREEZE_OFF, on_thawed);
 	return 0;
 }
@@ -289,6 +302,6 @@ void box_wake(struct box *b)
 	if (b->state != BOX_STOPPED)
 		return;
 	box_set_state(b, BOX_RUNNING);
-	set_going(b);
+	box_set_going(b);
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.woken", NULL);
 }

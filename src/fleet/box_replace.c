@@ -98,8 +98,8 @@ static void replace_old_ended(void *ctx, const struct frame *f, size_t len, int 
 	free(o);
 }
 
-static void replace_end_old(struct fleet *f, const struct box *b, const char *keeper,
-			    uint64_t before_us)
+void box_replace_end_old(struct fleet *f, const struct box *b, const char *keeper,
+			 uint64_t before_us)
 {
 	struct box_old *o = calloc(1, sizeof(*o));
 
@@ -126,7 +126,7 @@ void box_replace_sweep(struct fleet *f)
 		return;
 	}
 	for (unsigned i = 0; i < old.n; i++)
-		replace_end_old(f, NULL, old.v[i], 0);
+		box_replace_end_old(f, NULL, old.v[i], 0);
 	free(old.v);
 }
 
@@ -140,6 +140,11 @@ void box_replace_leave(struct box *b)
 		exec_box_gone(r, NULL);
 	}
 	b->because = CAUSE_EXIT;
+	box_leave_init(b);
+}
+
+void box_leave_init(struct box *b)
+{
 	egress_client_close(b);
 	keeper_client_cancel(&b->fleet->keeper, b->way.capturing);
 	b->way.capturing = NULL;
@@ -196,7 +201,7 @@ static int replace_write(struct box_replacement *x, const struct wire_box *box,
 
 static void replace_placed(struct box *b, const struct err *e)
 {
-	if (!e)
+	if (!e && !b->continues_programs)
 		box_run_start(b);
 	if (b->replacing)
 		replace_finish(b->replacing, e);
@@ -229,7 +234,7 @@ static void replace_switch(struct box_replacement *x, const struct wire_box *box
 	b->row = row;
 	if (b->state == BOX_STOPPED)
 		box_set_state(b, BOX_RUNNING);
-	replace_end_old(b->fleet, b, old, before_us);
+	box_replace_end_old(b->fleet, b, old, before_us);
 	box_take_box(b, box);
 	if (box_open_conn(b, steal_fd(&fd), &e) < 0) {
 		replace_finish(x, &e);
@@ -266,7 +271,7 @@ static void replace_made(void *ctx, const struct frame *f, size_t len, int *fd, 
 
 /* ---- the request ---- */
 
-static int replace_volumes(const struct box *b, struct box_spec *out, struct err *e)
+static int replace_volumes(const struct box *b, int alone, struct box_spec *out, struct err *e)
 {
 	struct store_attachments all = { 0 };
 	int rc = 0;
@@ -279,7 +284,7 @@ static int replace_volumes(const struct box *b, struct box_spec *out, struct err
 		snprintf(m->id, sizeof(m->id), "%s", all.v[i].volume);
 		snprintf(m->path, sizeof(m->path), "%.*s", (int)sizeof(m->path) - 1, all.v[i].path);
 		m->flags = all.v[i].writable ? 0 : WIRE_MOUNT_RO;
-		if (all.v[i].writable)
+		if (all.v[i].writable && !alone)
 			rc = err_set(e, ERR_CONFLICT,
 				     "box %s writes to volume %s at %.100s, and two boxes cannot "
 				     "have it at the same time; create a box from the checkpoint "
@@ -290,8 +295,8 @@ static int replace_volumes(const struct box *b, struct box_spec *out, struct err
 	return rc;
 }
 
-static int replace_spec(const struct box *b, const struct store_checkpoint *to,
-			struct box_spec *out, struct err *e)
+int box_replace_spec(const struct box *b, const struct store_checkpoint *to, int alone,
+		     struct box_spec *out, struct err *e)
 {
 	const struct store_limits *l = &b->row.limits;
 
@@ -305,7 +310,7 @@ static int replace_spec(const struct box *b, const struct store_checkpoint *to,
 	out->isolation = isolation_like(&b->row);
 	out->nchain = to->nchain;
 	memcpy(out->chain, to->chain, sizeof(out->chain));
-	if (box_read_made(&b->row, out, e) < 0 || replace_volumes(b, out, e) < 0)
+	if (box_read_made(&b->row, out, e) < 0 || replace_volumes(b, alone, out, e) < 0)
 		return -1;
 	out->flags |= WIRE_CREATE_COLD;
 	return 0;
@@ -329,7 +334,7 @@ int box_replace(struct box *b, const struct store_checkpoint *to, const char *ev
 	else if (strcmp(to->team, b->row.team) != 0)
 		err_set(e, ERR_NOT_FOUND, "no checkpoint '%s'", to->id);
 	else
-		rc = replace_spec(b, to, &want, e);
+		rc = box_replace_spec(b, to, 0, &want, e);
 	if (rc == 0) {
 		ask = box_isolation(&want);
 		rc = isolation_choose(b->fleet, &ask, 0, &tier, e);

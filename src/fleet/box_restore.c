@@ -37,6 +37,7 @@ static void restore_tallied(struct init_call *x, const struct frame *f, size_t l
 	if (f->type != WIRE_DONE)
 		return;
 	init_conn_remove_call(x);
+	box_disk_reached(b);
 	if (b->tally_again) {
 		b->tally_again = 0;
 		box_request_counters(b);
@@ -93,6 +94,8 @@ static void restore_reached(struct box *b, const struct wire_box *box)
 	fleet_call_hooks(b->fleet, restored, b);
 	box_secrets_place(b, NULL); /* the other server may have ended before it has done so */
 	box_set_clock(b);
+	if (b->row.image[0] && !b->runs)
+		box_request_counters(b); /* box_disk_reached() follows */
 	b->fleet->figures.restored++;
 	box_restored(b);
 	box_start_pending(b);
@@ -107,6 +110,10 @@ static void restore_reached(struct box *b, const struct wire_box *box)
 static void not_there(struct box *b, const struct err *e)
 {
 	b->late = 0;
+	if (b->row.image[0]) { /* its resume was not complete */
+		box_disk_restored(b);
+		return;
+	}
 	box_restore_execs(b);
 	box_set_state(b, BOX_RUNNING);
 	b->died = 1;
@@ -221,6 +228,11 @@ void box_restore(struct fleet *f, struct store_box *take_row, struct box_wait *w
 	box_enter(b);
 	if (w)
 		box_wait_for(b, &b->made, w);
+	if (b->row.image[0] &&
+	    (b->row.state == STORE_BOX_PAUSED || strcmp(b->row.boot, f->boot) != 0)) {
+		box_disk_restored(b);
+		return;
+	}
 	if (strcmp(b->row.boot, f->boot) != 0) { /* the machine was rebooted */
 		box_set_state(b, BOX_ENDING);
 		box_restore_execs(b);

@@ -153,6 +153,19 @@ struct exec *exec_by_tag(const struct box *b, const char *tag)
 	return r;
 }
 
+void exec_attach_again(struct exec *r)
+{
+	const struct exec_reader *t = r->reader;
+	uint64_t from[WIRE_STREAMS], until[WIRE_STREAMS];
+
+	if (r->over)
+		return;
+	memcpy(from, r->init_call.next_byte, sizeof(from));
+	memcpy(until, r->init_call.granted, sizeof(until));
+	init_conn_attach(&r->box->line, &r->init_call, r->ref, &exec_call_ops, t ? t->streams : 0,
+			 from, until);
+}
+
 void exec_send_signal(struct exec *r, int signo)
 {
 	if (r->init_call.line)

@@ -136,6 +136,8 @@ struct exec *exec_lookup(const struct box *b, const char *id);
 struct exec *exec_by_tag(const struct box *b, const char *tag);
 void exec_await(struct exec *r, struct exec_wait *w);
 void exec_send_signal(struct exec *r, int signo);
+/* The box has another init, which knows the exec: its reader reads on where it was. */
+void exec_attach_again(struct exec *r);
 void exec_set_size(struct exec *r, uint16_t rows, uint16_t cols);
 
 /* Bytes for its stdin; they wait here for window. Returns 1: too many wait, wait for w->low. */

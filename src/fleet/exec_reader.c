@@ -208,6 +208,8 @@ static void lost_line(struct exec_reader *t, const struct err *why)
 		reader_conclude(t);
 		return;
 	}
+	if (b->row.image[0]) /* paused on the disk: it reads on when the box is resumed */
+		t->tries = 0;
 	if (t->tries++ == OPEN_TRIES) {
 		err_set(&e, ERR_SYS, "box %s accepts no more readers: %.100s", t->box,
 			why ? why->msg : "");

@@ -7,6 +7,7 @@
 #include "keeper/checkpoint_store.h"
 #include "keeper/keeper_internal.h"
 #include "keeper/layer_store.h"
+#include "keeper/procimage_file.h"
 #include "wire/sock.h"
 
 #include <dirent.h>
@@ -261,6 +262,9 @@ static int checkpoint_drop(struct keeper *k, struct client *c, const struct wire
 		    unlinkat(k->host.checkpoints_dir, name, 0) < 0 && errno != ENOENT)
 			return err_sys(e, "delete checkpoint %s", w->id);
 	}
+	if ((!w->head.flags || w->head.flags & WIRE_DROP_INDEX) &&
+	    procimage_file_drop(k->host.checkpoints_dir, w->id, e) < 0)
+		return -1;
 	if (!w->head.flags || w->head.flags & WIRE_DROP_LAYER)
 		layer_store_checkpoint_release(k->host.layer_store, w->id, 1);
 	client_send(k, c->number, &done, sizeof(done), -1);

@@ -7,6 +7,7 @@
 #include "keeper/checkpoint_process.h"
 #include "keeper/checkpoint_stop.h"
 #include "keeper/layer_upper.h"
+#include "keeper/procimage_file.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -91,7 +92,7 @@ int checkpoint_store_sync(int dir, const char *id, struct err *e)
 	if ((layer >= 0 && (fsync(layer) < 0 || fsync(layers) < 0)) ||
 	    (index >= 0 && (fsync(index) < 0 || fsync(indexes) < 0)))
 		return err_sys(e, "write checkpoint %s to the disk", id);
-	return 0;
+	return procimage_file_sync(dir, id, e);
 }
 
 static void store_figures(const struct layer_index_head *h, uint64_t index_bytes,

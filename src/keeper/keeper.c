@@ -51,6 +51,7 @@ static void client_close(struct keeper *k, struct client *c)
 	if (k->filler.client == c->number)
 		k->filler.client = 0;
 	keeper_unwatch(k, &c->src);
+	procimage_client_left(k, c->number);
 	if (c->is_server)
 		deadline_server_gone(k);
 	free(c);

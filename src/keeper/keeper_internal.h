@@ -212,6 +212,8 @@ void checkpoint_box_ended(struct keeper *k, const struct keeper_box *b);
 /* procimage_request.c */
 void procimage_request(struct keeper *k, struct client *c, const struct frame *f);
 void procimage_answered(struct keeper *k, struct source *s);
+void procimage_client_left(struct keeper *k,
+			   uint64_t client); /* programs that it keeps stopped continue */
 int procimage_holds(struct keeper *k, const char *box); /* its programs are stopped for an image */
 /* The files of such a box were captured, or could not be: its programs continue. */
 void procimage_files_done(struct keeper *k, const char *box, int done);

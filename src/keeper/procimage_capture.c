@@ -526,26 +526,35 @@ static int capture_send_image(struct capture_one *x, struct err *e)
 		       : 0;
 }
 
+static int capture_release_all(struct capture_set *set, struct err *e)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (capture_release(&set->one[i].c, e) < 0)
+			return -1;
+	return 0;
+}
+
 static int capture_serve(struct capture_set *set, struct err *e)
 {
 	struct procimage_message m = { .what = PROCIMAGE_HELD, .count = set->n };
-	int fds[2];
+	int fds[2], stay;
 
 	if (procimage_send(CAPTURE_SOCK, &m, NULL, 0) < 0)
 		return err_sys(e, "answer");
 	if (procimage_receive(CAPTURE_SOCK, RELEASE_MS, &m, fds, e) < 0)
 		return -1;
-	for (unsigned i = 0; i < set->n; i++)
-		if (capture_release(&set->one[i].c, e) < 0)
-			return -1;
+	stay = m.keep_stopped != 0;
+	if (!stay && capture_release_all(set, e) < 0)
+		return -1;
 	for (unsigned k = 0; k < set->nsource; k++)
 		for (unsigned i = 0; i < set->n; i++)
 			if (set->one[i].exec == k && (capture_complete(&set->one[i].c, e) < 0 ||
 						      capture_send_image(&set->one[i], e) < 0))
 				return -1;
-	/* Until the snapshot children are no longer needed. */
-	(void)!poll(&(struct pollfd){ .fd = CAPTURE_SOCK, .events = POLLIN }, 1, END_MS);
-	return 0;
+	/* Until the snapshot children are no longer needed, and the programs may continue. */
+	(void)!poll(&(struct pollfd){ .fd = CAPTURE_SOCK, .events = POLLIN }, 1,
+		    stay ? -1 : END_MS);
+	return stay ? capture_release_all(set, e) : 0;
 }
 
 static _Noreturn void capture_process(int sock, int box, const struct procimage_source *v,

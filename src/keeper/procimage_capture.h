@@ -8,7 +8,7 @@
  *   (init holds)                              stops all programs, makes the snapshot children
  *                          <── HELD ──
  *   files are read
- *                          ── RELEASE ──>     programs continue; the images are completed
+ *                          ── RELEASE ──>     programs continue (or stay stopped); the images are completed
  *                          <── IMAGE ──       for each process: an image, and a pidfd of its snapshot child, or its pages
  *   reads the snapshot children
  *   closes the socket                         ends the snapshot children */
@@ -31,6 +31,8 @@ struct procimage_message {
 		count; /* HELD: of the images that will come: of each exec its processes, parents first */
 	uint32_t exec;   /* IMAGE: index of the exec */
 	uint32_t direct; /* IMAGE: the second descriptor is a file with the pages */
+	uint32_t
+		keep_stopped; /* RELEASE: the programs continue when the worker closes the socket */
 };
 
 /* Compiles the filter of the capture; once, before the first one. */

@@ -8,6 +8,7 @@
 #include "jail/launch.h"
 #include "jail/rlimits.h"
 #include "keeper/host_state.h"
+#include "keeper/procimage_cipher.h"
 #include "keeper/procimage_worker.h"
 #include "procimage/plan.h"
 #include "wire/frame.h"
@@ -30,7 +31,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVICE_FD = 3, HELD_MS = 5000, FILES_MS = 8000, COMPLETE_MS = 60000 };
+enum {
+	SERVICE_FD = 3,
+	HELD_MS = 5000,
+	FILES_MS = 8000,
+	COMPLETE_MS = 60000,
+	KEPT_MS =
+		120000 /* programs that stay stopped continue if the keeper says nothing for so long */
+};
 #define IMAGE_FILE_MOST (UINT64_C(256) << 20)
 #define BIT(cap) (UINT64_C(1) << CAP_##cap)
 #ifndef CAP_CHECKPOINT_RESTORE
@@ -100,7 +108,7 @@ static void worker_answer(const struct worker *w, unsigned what, const struct er
 {
 	struct procimage_answer a = { .what = what, .about = w->about };
 
-	if (e)
+	if (e && e->kind)
 		a.err = *e;
 	for (unsigned i = 0; i < w->n; i++)
 		a.program[i] = w->program[i].about;
@@ -199,6 +207,14 @@ static void worker_limits(struct image *im)
 	}
 }
 
+int worker_decode_image(struct image *im, char *take_bytes, uint64_t bytes, struct err *e)
+{
+	if (procimage_decode(im, take_bytes, bytes, e) < 0)
+		return -1;
+	worker_limits(im);
+	return 0;
+}
+
 /* A private copy: the capture could change the file after the check. */
 static int worker_read_image(struct image *im, char **out, uint64_t *out_len, int file,
 			     uint64_t bytes, struct err *e)
@@ -216,10 +232,7 @@ static int worker_read_image(struct image *im, char **out, uint64_t *out_len, in
 		have += (uint64_t)n;
 	if (have < bytes)
 		return err_set(e, ERR_SYS, "the image is shorter than its capture said");
-	if (procimage_decode(im, *out, bytes, e) < 0)
-		return -1;
-	worker_limits(im);
-	return 0;
+	return worker_decode_image(im, *out, bytes, e);
 }
 
 static int worker_host_pid(int pidfd, struct err *e)
@@ -292,31 +305,40 @@ static int worker_check_image(struct worker *w, unsigned i, struct err *e)
 	return procimage_check_tree(tree.image, tree.n, e);
 }
 
-static int worker_build(struct worker *w, unsigned i, struct err *e)
+int worker_build(struct worker *w, unsigned exec, const struct image_pages *pages, struct err *e)
+{
+	struct worker_program *p = &w->program[exec];
+	struct worker_tree tree;
+
+	if (worker_check_image(w, exec, e) < 0)
+		return -1;
+	worker_tree(w, exec, &tree);
+	tree.pages[0] = *pages;
+	if (image_zygote_build_tree(&p->zygote,
+				    &(struct image_tree){ tree.image, tree.pages, tree.n },
+				    &w->confine, e) < 0)
+		return -1;
+	p->built = 1;
+	worker_describe(w, exec);
+	return 0;
+}
+
+static int worker_build_captured(struct worker *w, unsigned i, struct err *e)
 {
 	struct worker_program *p = &w->program[i];
 	struct pollfd ended = { .fd = p->child, .events = POLLIN };
-	struct worker_tree tree;
-	int pid;
+	struct image_pages pages = { .file = -1 };
 
 	if (p->child < 0)
 		return err_set(e, ERR_SYS, "the capture sent no image of an exec");
-	if (worker_check_image(w, i, e) < 0)
+	pages.process = worker_host_pid(p->child, e);
+	if (pages.process < 0 || worker_build(w, i, &pages, e) < 0)
 		return -1;
-	worker_tree(w, i, &tree);
-	pid = worker_host_pid(p->child, e);
-	tree.pages[0].process = pid;
-	if (pid < 0 || image_zygote_build_tree(
-			       &p->zygote, &(struct image_tree){ tree.image, tree.pages, tree.n },
-			       &w->confine, e) < 0)
-		return -1;
-	p->built = 1;
 	/* If it has ended, another process may have had its pid meanwhile. */
 	if (poll(&ended, 1, 0) != 0)
 		return err_set(e, ERR_SYS, "the snapshot of process %d has ended early",
 			       image_program(&p->image)->pid);
 	own_close_fd(&p->child);
-	worker_describe(w, i);
 	return 0;
 }
 
@@ -350,13 +372,19 @@ static int worker_receive_image(struct worker *w, int sock, struct err *e)
 	return rc;
 }
 
+/* Init holds for some seconds; the programs may be stopped for longer. */
+static int worker_hold_on(struct worker *w, struct err *e)
+{
+	return w->held_init < 0 ? 0 : worker_hold(w->held_init, 0, e);
+}
+
 static int worker_receive_images(struct worker *w, int sock, unsigned count, struct err *e)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (worker_receive_image(w, sock, e) < 0)
 			return -1;
 	for (unsigned i = 0; i < w->n; i++)
-		if (worker_build(w, i, e) < 0)
+		if (worker_hold_on(w, e) < 0 || worker_build_captured(w, i, e) < 0)
 			return -1;
 	return 0;
 }
@@ -390,13 +418,31 @@ static int worker_capture(struct worker *w, int init, int sock, uint64_t *began_
 	}
 	if (worker_export(w, init, e) < 0 || worker_await_files(w, e) < 0)
 		return -1;
-	m = (struct procimage_message){ .what = PROCIMAGE_RELEASE };
+	m = (struct procimage_message){ .what = PROCIMAGE_RELEASE,
+					.keep_stopped = w->held_init >= 0 };
 	if (procimage_send(sock, &m, NULL, 0) < 0)
 		return err_set(e, ERR_SYS, "the capture has ended");
-	if (worker_hold(init, WIRE_HOLD_OFF, e) < 0)
+	if (w->held_init < 0 && worker_hold(init, WIRE_HOLD_OFF, e) < 0)
 		return -1;
 	w->about.frozen_us = (now_ns() - *began_ns) / 1000;
 	return worker_receive_images(w, sock, count, e);
+}
+
+/* The programs of the source continue, if it still exists. */
+static void worker_release(struct worker *w)
+{
+	struct err ignored;
+
+	own_close_fd(&w->held_capture);
+	if (w->capture > 0) {
+		kill(w->capture, SIGKILL);
+		while (waitpid(w->capture, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	w->capture = 0;
+	if (w->held_init >= 0)
+		(void)!worker_hold(w->held_init, WIRE_HOLD_OFF, &ignored);
+	w->held_init = -1;
 }
 
 static int worker_take(struct worker *w, int init, int box, struct err *e)
@@ -414,10 +460,10 @@ static int worker_take(struct worker *w, int init, int box, struct err *e)
 	if (pid < 0)
 		return -1;
 	rc = worker_capture(w, init, sock, &began_ns, e);
-	close(sock);
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	w->held_capture = sock;
+	w->capture = pid;
+	if (rc < 0 || w->held_init < 0)
+		worker_release(w);
 	w->about.programs = w->n;
 	w->about.took_us = (now_ns() - began_ns) / 1000;
 	return rc;
@@ -460,56 +506,116 @@ static int worker_prepare(pid_t parent, struct err *e)
 	return caps_bound(WORKER_CAPS, e) < 0 || caps_only(WORKER_CAPS, e) < 0 ? -1 : 0;
 }
 
-/* fds: its socket, init, the pidfd of init. Everything else of the service is closed. */
-static int worker_place(const int *fds, struct err *e)
+/* fds: its socket; init and the pidfd of init, or a file. Everything else of the service is closed. */
+static int worker_place(const int *fds, int n, struct err *e)
 {
 	int high[3];
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < n; i++)
 		if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64)) < 0)
 			return err_sys(e, "descriptors of the worker");
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < n; i++)
 		if (dup3(high[i], SERVICE_FD + i, O_CLOEXEC) < 0)
 			return err_sys(e, "descriptors of the worker");
-	return close_range(SERVICE_FD + 3, ~0U, 0) < 0 ? err_sys(e, "descriptors of the worker")
-						       : 0;
+	return close_range((unsigned)(SERVICE_FD + n), ~0U, 0) < 0
+		       ? err_sys(e, "descriptors of the worker")
+		       : 0;
 }
 
-static _Noreturn void worker_process(const struct procimage_order *take, const int *given)
+/* The images, from a box or from a file. */
+static int worker_begin(struct worker *w, const struct procimage_order *o, struct err *e)
+{
+	uint64_t began_ns = now_ns();
+	int rc;
+
+	if (worker_prepare(service_pid, e) < 0)
+		return -1;
+	if (o->what == PROCIMAGE_TAKE) {
+		w->features = o->features;
+		w->held_init = o->keep_stopped ? SERVICE_FD + 1 : -1;
+		rc = worker_take(w, SERVICE_FD + 1, SERVICE_FD + 2, e);
+		if (w->held_init < 0)
+			close(SERVICE_FD + 1);
+		close(SERVICE_FD + 2);
+		return rc;
+	}
+	rc = worker_load(w, o, SERVICE_FD + 1, e);
+	close(SERVICE_FD + 1);
+	w->about.took_us = (now_ns() - began_ns) / 1000;
+	return rc;
+}
+
+static void worker_obey(struct worker *w, const struct procimage_order *o, const int *fds, int n)
+{
+	uint64_t began_ns = now_ns(), bytes = w->about.bytes, took_us = w->about.took_us;
+	struct err e = { 0 };
+	int rc, saves = o->what == PROCIMAGE_SAVE && n == 1;
+
+	if (o->what == PROCIMAGE_START && n >= 2)
+		rc = worker_start(w, o, fds, (unsigned)n, &e);
+	else if (saves)
+		rc = worker_save(w, o, fds[0], &w->about.bytes, &e);
+	else
+		rc = err_set(&e, ERR_INVALID, "not an order for an image");
+	if (rc == 0)
+		e.kind = ERR_NONE;
+	w->about.took_us = (now_ns() - began_ns) / 1000;
+	worker_answer(w, saves ? PROCIMAGE_SAVED : PROCIMAGE_STARTED, &e);
+	w->about.bytes = bytes;
+	w->about.took_us = took_us;
+}
+
+/* -1: no order will come. */
+static int worker_await_order(struct worker *w, struct procimage_order *o, int fds[PROCIMAGE_FDS])
+{
+	struct pollfd p = { .fd = w->sock, .events = POLLIN };
+	struct err ignored;
+
+	while (w->held_init >= 0) {
+		uint64_t until_ns = now_ns() + KEPT_MS * UINT64_C(1000000);
+		int ready = 0;
+
+		while (ready <= 0 && now_ns() < until_ns && worker_hold_on(w, &ignored) == 0)
+			ready = poll(&p, 1, 2000);
+		if (ready > 0)
+			break;
+		worker_release(w);
+	}
+	return process_receive(w->sock, o, fds);
+}
+
+static _Noreturn void worker_process(const struct procimage_order *first, const int *given, int n)
 {
 	static struct worker w;
 	struct timeval patience = { .tv_sec = 10 };
 	struct procimage_order o;
-	int fds[PROCIMAGE_FDS], n, rc;
+	int fds[PROCIMAGE_FDS], rc;
 	struct err e = { 0 };
 
-	if (worker_place(given, &e) < 0)
+	if (worker_place(given, n, &e) < 0)
 		_exit(1);
 	w.sock = SERVICE_FD;
+	w.held_init = w.held_capture = -1;
 	for (unsigned i = 0; i < PROCIMAGE_PROGRAMS; i++)
 		w.program[i].content = w.program[i].child = -1;
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	worker_confinement(&w, take);
-	rc = worker_prepare(service_pid, &e);
-	if (rc == 0)
-		rc = worker_take(&w, SERVICE_FD + 1, SERVICE_FD + 2, &e);
-	close(SERVICE_FD + 1);
-	close(SERVICE_FD + 2);
+	o = *first;
+	/* What boxes have is decided when the zygotes are built; START compares. */
+	if (o.what == PROCIMAGE_LOAD)
+		o.features = FEATURE_BIT(FEATURE_LANDLOCK);
+	worker_confinement(&w, &o);
+	w.confine.exact_files = o.what == PROCIMAGE_TAKE;
+	rc = worker_begin(&w, &o, &e);
+	explicit_bzero(&o, sizeof(o));
 	worker_answer(&w, PROCIMAGE_READY, rc < 0 ? &e : NULL);
-	while (rc == 0 && (n = process_receive(w.sock, &o, fds)) >= 0) {
-		uint64_t began_ns = now_ns();
-
-		e.kind = ERR_NONE;
-		if (o.what == PROCIMAGE_START && n >= 2)
-			(void)!worker_start(&w, &o, fds, (unsigned)n, &e);
-		else
-			err_set(&e, ERR_INVALID, "not an order for an image");
+	while (rc == 0 && (n = worker_await_order(&w, &o, fds)) >= 0) {
+		worker_obey(&w, &o, fds, n);
+		explicit_bzero(o.key, sizeof(o.key));
 		for (int i = 0; i < n; i++)
 			close(fds[i]);
-		w.about.took_us = (now_ns() - began_ns) / 1000;
-		worker_answer(&w, PROCIMAGE_STARTED, e.kind ? &e : NULL);
 	}
+	worker_release(&w);
 	/* The zygotes end with their sockets and their parent. */
 	for (unsigned i = 0; i < w.n; i++)
 		if (w.program[i].built)
@@ -557,13 +663,17 @@ static _Noreturn void service_process(int sock)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN);
 	service_pid = getpid();
-	if (service_own_root(&e) < 0 || procimage_capture_prepare(&e) < 0) {
+	if (service_own_root(&e) < 0 || procimage_capture_prepare(&e) < 0 ||
+	    cipher_prepare(&e) < 0) {
 		fprintf(stderr, "atoll: keeper: %s\n", e.msg);
 		_exit(1); /* then programs are not captured */
 	}
 	while ((n = process_receive(SERVICE_FD, &o, fds)) >= 0) {
-		if (o.what == PROCIMAGE_TAKE && n == 3 && fork() == 0)
-			worker_process(&o, fds);
+		if (((o.what == PROCIMAGE_TAKE && n == 3) ||
+		     (o.what == PROCIMAGE_LOAD && n == 2)) &&
+		    fork() == 0)
+			worker_process(&o, fds, n);
+		explicit_bzero(o.key, sizeof(o.key));
 		for (int i = 0; i < n; i++)
 			close(fds[i]);
 	}

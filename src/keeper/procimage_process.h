@@ -21,14 +21,26 @@ struct host_state;
 enum { PROCIMAGE_TASKS = 6, PROCIMAGE_FDS = 3 + PROCIMAGE_TASKS };
 
 struct procimage_order { /* TAKE, to the service: fds are the socket of the worker, a connection to init, the pidfd of
-			  * init. START, to the worker: a connection to init, its pidfd, files of the cgroups */
-	enum { PROCIMAGE_TAKE = 1, PROCIMAGE_FILES_DONE, PROCIMAGE_START } what;
+			  * init. LOAD, to the service: the socket of the worker, a file. START, to the worker: a
+			  * connection to init, its pidfd, files of the cgroups. SAVE, to the worker: a file */
+	enum {
+		PROCIMAGE_TAKE = 1,
+		PROCIMAGE_LOAD,
+		PROCIMAGE_FILES_DONE,
+		PROCIMAGE_START,
+		PROCIMAGE_SAVE
+	} what;
 	uint32_t uid_base;
+	uint32_t keep_stopped; /* TAKE: the programs of the source do not continue */
+	uint32_t pad;
 	uint64_t features; /* of the box: bits of enum jail_feature */
+	/* SAVE, LOAD */
+	char id[WIRE_ID], team[72];
+	uint8_t key[32];
 };
 
 struct procimage_answer { /* from the worker; after an error of TAKE it has ended */
-	enum { PROCIMAGE_STOPPED = 1, PROCIMAGE_READY, PROCIMAGE_STARTED } what;
+	enum { PROCIMAGE_STOPPED = 1, PROCIMAGE_READY, PROCIMAGE_STARTED, PROCIMAGE_SAVED } what;
 	struct err err; /* kind 0: done */
 	struct wire_image_about about;
 	struct wire_image_program program[PROCIMAGE_PROGRAMS]; /* READY */

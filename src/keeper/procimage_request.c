@@ -4,6 +4,8 @@
  *   CHECKPOINT ─► files read ─► FILES_DONE ─► worker: programs continue, images are completed
  *   IMAGE_WAIT ─► IMAGE when copies can be made
  *   IMAGE_START ─► worker: copies run in a box ─► IMAGE
+ *   IMAGE_SAVE ─► worker: written to a file ─► linked ─► IMAGE
+ *   IMAGE_LOAD ─► a new worker, from the file ─► IMAGE when copies can be made
  *
  * An image is a socket to its worker; closing it ends the worker and its zygotes. Images end with this keeper. If they
  * need more than an eighth of the memory of the machine, the one that was not used for the longest time ends. */
@@ -11,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "keeper/keeper_internal.h"
+#include "keeper/procimage_file.h"
 #include "keeper/procimage_process.h"
 #include "wire/sock.h"
 
@@ -28,6 +31,9 @@ struct procimage_job {
 	struct source src; /* first; the worker */
 	char id[WIRE_ID], box[WIRE_ID];
 	enum { IMAGE_STOPPING, IMAGE_STOPPED, IMAGE_COMPLETING, IMAGE_READY } state;
+	uint64_t
+		stopped_for; /* the programs of the box stay stopped until this client leaves; 0: they continue */
+	int file; /* being written: a worker writes one at a time; -1: none */
 	struct waiter taker,
 		waiters[STARTS_MOST]; /* of TAKE, WAIT; once it is ready, of each START in turn */
 	unsigned nwaiters;
@@ -75,7 +81,21 @@ static void image_end(struct keeper *k, struct procimage_job *j, const struct er
 	*at = j->next;
 	image_fail_waiters(k, j, e);
 	keeper_unwatch(k, &j->src);
+	own_close_fd(&j->file);
 	free(j);
+}
+
+void procimage_client_left(struct keeper *k, uint64_t client)
+{
+	struct procimage_job *j = k->images, *next;
+	struct err e;
+
+	err_set(&e, ERR_SYS, "the client has ended");
+	for (; j; j = next) {
+		next = j->next;
+		if (j->stopped_for == client)
+			image_end(k, j, &e);
+	}
 }
 
 static void image_tell(struct keeper *k, const struct procimage_job *j, struct waiter to)
@@ -111,7 +131,7 @@ static void image_make_room(struct keeper *k, const struct procimage_job *but)
 		for (struct procimage_job *j = k->images; j; j = j->next) {
 			bytes += j->about.bytes;
 			if (j != but && j->state == IMAGE_READY && !j->nwaiters &&
-			    (!oldest || j->used_ns < oldest->used_ns))
+			    !j->stopped_for && (!oldest || j->used_ns < oldest->used_ns))
 				oldest = j;
 		}
 		if (bytes <= most || !oldest)
@@ -166,19 +186,16 @@ static unsigned image_count(const struct keeper *k)
 	return n;
 }
 
-static int image_start_worker(struct keeper *k, const struct keeper_box *b, struct err *e)
+/* fds: besides the socket of the worker, which is the first one. Returns the other end. */
+static int image_start_worker(struct keeper *k, const struct procimage_order *o, int fds[3],
+			      unsigned n, struct err *e)
 {
-	const struct procimage_order o = { .what = PROCIMAGE_TAKE,
-					   .uid_base = b->meta.about.uid_base,
-					   .features = b->meta.about.layers };
-	auto_fd int init = image_open_init(b, e);
 	int pair[2], rc;
 
-	if (init < 0)
-		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(e, "socket for a process image");
-	rc = procimage_order(k->host.procimages, &o, (int[]){ pair[1], init, b->death.fd }, 3, e);
+	fds[0] = pair[1];
+	rc = procimage_order(k->host.procimages, o, fds, n, e);
 	close(pair[1]);
 	if (rc == 0 && keeper_box_lift(&pair[0], e) == 0)
 		return pair[0];
@@ -186,38 +203,63 @@ static int image_start_worker(struct keeper *k, const struct keeper_box *b, stru
 	return -1;
 }
 
-static int image_take(struct keeper *k, struct client *c, const struct wire_image *w, struct err *e)
+static struct procimage_job *image_new(struct keeper *k, int take_sock, const char *id,
+				       const char *box, struct err *e)
 {
-	struct keeper_box *b = image_find_box(k, w->box);
-	struct procimage_job *j;
-	int sock;
+	struct procimage_job *j = calloc(1, sizeof(*j));
 
-	if (image_check_box(k, b, e) < 0)
-		return -1;
-	if (image_find(k, w->id))
-		return err_set(e, ERR_CONFLICT, "there is a process image %s already", w->id);
-	if (b->changing || image_of_box(k, w->box, 0))
-		return err_set(e, ERR_CONFLICT, "box %s is being changed already", w->box);
-	if (image_count(k) >= IMAGES_MOST)
-		return err_set(e, ERR_LIMIT, "there are %d process images already", IMAGES_MOST);
-	sock = image_start_worker(k, b, e);
-	if (sock < 0)
-		return -1;
-	j = calloc(1, sizeof(*j));
 	if (!j)
 		abort();
-	*j = (struct procimage_job){ .src = { SRC_IMAGE, sock },
-				     .taker = { c->number, w->head.ref },
-				     .used_ns = now_ns() };
-	memcpy(j->id, w->id, sizeof(j->id));
-	memcpy(j->box, w->box, sizeof(j->box));
+	*j = (struct procimage_job){ .src = { SRC_IMAGE, take_sock },
+				     .used_ns = now_ns(),
+				     .file = -1 };
+	memcpy(j->id, id, sizeof(j->id));
+	memcpy(j->box, box, sizeof(j->box));
 	if (keeper_watch(k, &j->src, e) < 0) {
-		close(sock);
+		close(take_sock);
 		free(j);
-		return -1;
+		return NULL;
 	}
 	j->next = k->images;
 	k->images = j;
+	return j;
+}
+
+static int image_check_new(const struct keeper *k, const struct procimage_job *j, struct err *e)
+{
+	if (j)
+		return err_set(e, ERR_CONFLICT, "there is a process image %s already", j->id);
+	return image_count(k) < IMAGES_MOST
+		       ? 0
+		       : err_set(e, ERR_LIMIT, "there are %d process images already", IMAGES_MOST);
+}
+
+static int image_take(struct keeper *k, struct client *c, const struct wire_image *w, struct err *e)
+{
+	struct keeper_box *b = image_find_box(k, w->box);
+	struct procimage_order o = { .what = PROCIMAGE_TAKE,
+				     .keep_stopped = w->head.flags & WIRE_IMAGE_STOP };
+	struct procimage_job *j;
+	auto_fd int init = -1;
+	int sock;
+
+	if (w->head.flags & ~WIRE_IMAGE_STOP)
+		return err_set(e, ERR_INVALID, "IMAGE_TAKE has no flag %#x", w->head.flags);
+	if (image_check_box(k, b, e) < 0 || image_check_new(k, image_find(k, w->id), e) < 0)
+		return -1;
+	if (b->changing || image_of_box(k, w->box, 0))
+		return err_set(e, ERR_CONFLICT, "box %s is being changed already", w->box);
+	o.uid_base = b->meta.about.uid_base;
+	o.features = b->meta.about.layers;
+	init = image_open_init(b, e);
+	if (init < 0)
+		return -1;
+	sock = image_start_worker(k, &o, (int[]){ -1, init, b->death.fd }, 3, e);
+	j = sock < 0 ? NULL : image_new(k, sock, w->id, w->box, e);
+	if (!j)
+		return -1;
+	j->taker = (struct waiter){ c->number, w->head.ref };
+	j->stopped_for = o.keep_stopped ? c->number : 0;
 	return 0;
 }
 
@@ -233,6 +275,71 @@ static int image_wait(struct keeper *k, struct client *c, struct procimage_job *
 	if (j->nwaiters == STARTS_MOST)
 		return err_set(e, ERR_LIMIT, "too many wait for process image %s", j->id);
 	j->waiters[j->nwaiters++] = w;
+	return 0;
+}
+
+/* ---- files ---- */
+
+static int image_file_order(struct keeper *k, const struct wire_image_file *w,
+			    struct procimage_order *o, struct err *e)
+{
+	if (!w->team[0] || strnlen(w->team, sizeof(w->team)) == sizeof(w->team))
+		return err_set(e, ERR_INVALID, "the file of a process image has a team");
+	memcpy(o->id, w->id, sizeof(o->id));
+	memcpy(o->team, w->team, sizeof(o->team));
+	return procimage_file_key(k->host.checkpoints_dir, o->what == PROCIMAGE_SAVE, o->key, e);
+}
+
+static int image_save(struct keeper *k, struct client *c, struct procimage_job *j,
+		      const struct wire_image_file *w, struct err *e)
+{
+	struct procimage_order o = { .what = PROCIMAGE_SAVE };
+	auto_fd int file = -1;
+	int rc;
+
+	if (j->state != IMAGE_READY)
+		return err_set(e, ERR_CONFLICT, "process image %s is not complete", j->id);
+	if (j->file >= 0)
+		return err_set(e, ERR_CONFLICT, "process image %s is being written already", j->id);
+	if (j->nwaiters == STARTS_MOST)
+		return err_set(e, ERR_LIMIT, "too many wait for process image %s", j->id);
+	file = procimage_file_new(k->host.checkpoints_dir, e);
+	if (file < 0 || keeper_box_lift(&file, e) < 0 || image_file_order(k, w, &o, e) < 0)
+		return -1;
+	rc = procimage_order(j->src.fd, &o, &file, 1, e);
+	explicit_bzero(o.key, sizeof(o.key));
+	if (rc < 0)
+		return -1;
+	j->file = steal_fd(&file);
+	j->waiters[j->nwaiters++] = (struct waiter){ c->number, w->head.ref };
+	j->used_ns = now_ns();
+	return 0;
+}
+
+static int image_load(struct keeper *k, struct client *c, struct procimage_job *j,
+		      const struct wire_image_file *w, struct err *e)
+{
+	struct procimage_order o = { .what = PROCIMAGE_LOAD };
+	auto_fd int file = -1;
+	int sock;
+
+	if (k->host.procimages < 0)
+		return err_set(e, ERR_DENIED,
+			       "programs are continued only by a keeper that runs as root");
+	if (j) /* another request was faster */
+		return image_wait(k, c, j, &w->head, e);
+	if (image_check_new(k, NULL, e) < 0)
+		return -1;
+	file = procimage_file_open(k->host.checkpoints_dir, w->id, e);
+	if (file < 0 || image_file_order(k, w, &o, e) < 0)
+		return -1;
+	sock = image_start_worker(k, &o, (int[]){ -1, file, -1 }, 2, e);
+	explicit_bzero(o.key, sizeof(o.key));
+	j = sock < 0 ? NULL : image_new(k, sock, w->id, "", e);
+	if (!j)
+		return -1;
+	j->state = IMAGE_COMPLETING;
+	j->waiters[j->nwaiters++] = (struct waiter){ c->number, w->head.ref };
 	return 0;
 }
 
@@ -274,8 +381,10 @@ static int image_start(struct keeper *k, struct client *c, struct procimage_job 
 
 	if (image_check_box(k, b, e) < 0)
 		return -1;
+	/* One that is being read from its file: a LOAD waits for that. */
 	if (j->state != IMAGE_READY)
-		return err_set(e, ERR_CONFLICT, "process image %s is not complete", j->id);
+		return err_set(e, j->box[0] ? ERR_CONFLICT : ERR_NOT_FOUND,
+			       "process image %s is not complete", j->id);
 	if (j->nwaiters == STARTS_MOST)
 		return err_set(e, ERR_LIMIT, "too many boxes wait for process image %s", j->id);
 	init = image_open_init(b, e);
@@ -300,16 +409,20 @@ static int image_start(struct keeper *k, struct client *c, struct procimage_job 
 }
 
 static void image_drop(struct keeper *k, struct client *c, struct procimage_job *j,
-		       const struct frame *f)
+		       const struct wire_image *w)
 {
-	struct frame done = sock_head(WIRE_DONE, f->ref);
+	struct frame done = sock_head(WIRE_DONE, w->head.ref);
 	struct err e;
 
 	if (j) {
 		err_set(&e, ERR_NOT_FOUND, "process image %s was deleted", j->id);
 		image_end(k, j, &e);
 	}
-	client_send(k, c->number, &done, sizeof(done), -1);
+	if (w->head.flags & WIRE_IMAGE_FILE && k->host.checkpoints_dir >= 0 &&
+	    procimage_file_drop(k->host.checkpoints_dir, w->id, &e) < 0)
+		client_error(k, c->number, w->head.ref, &e);
+	else
+		client_send(k, c->number, &done, sizeof(done), -1);
 }
 
 void procimage_request(struct keeper *k, struct client *c, const struct frame *f)
@@ -326,16 +439,20 @@ void procimage_request(struct keeper *k, struct client *c, const struct frame *f
 	}
 	j = image_find(k, w->id);
 	if (f->type == WIRE_IMAGE_DROP) {
-		image_drop(k, c, j, f);
+		image_drop(k, c, j, w);
 		return;
 	}
 	if (f->type == WIRE_IMAGE_TAKE)
 		rc = image_take(k, c, w, &e);
+	else if (f->type == WIRE_IMAGE_LOAD)
+		rc = image_load(k, c, j, (const struct wire_image_file *)f, &e);
 	else if (!j)
 		rc = err_set(&e, ERR_NOT_FOUND,
 			     "checkpoint %s has no process image: it was taken without memory, the "
 			     "keeper was restarted since, or its memory was needed",
 			     w->id);
+	else if (f->type == WIRE_IMAGE_SAVE)
+		rc = image_save(k, c, j, (const struct wire_image_file *)f, &e);
 	else
 		rc = f->type == WIRE_IMAGE_WAIT ? image_wait(k, c, j, f, &e)
 						: image_start(k, c, j, w, &e);
@@ -343,7 +460,7 @@ void procimage_request(struct keeper *k, struct client *c, const struct frame *f
 		client_error(k, c->number, f->ref, &e);
 }
 
-/* ---- files ---- */
+/* ---- files of the box ---- */
 
 int procimage_holds(struct keeper *k, const char *box)
 {
@@ -370,18 +487,27 @@ static void image_started(struct keeper *k, struct procimage_job *j,
 			  const struct procimage_answer *a)
 {
 	struct waiter to = j->waiters[0];
-	uint64_t took_us = j->about.took_us;
+	uint64_t took_us = j->about.took_us, bytes = j->about.bytes;
+	struct err e = a->err;
 
 	if (!j->nwaiters)
 		return;
 	memmove(j->waiters, j->waiters + 1, --j->nwaiters * sizeof(to));
-	if (a->err.kind) {
-		client_error(k, to.client, to.ref, &a->err);
-		return;
+	if (a->what == PROCIMAGE_SAVED) {
+		if (!e.kind && j->file >= 0 &&
+		    procimage_file_link(k->host.checkpoints_dir, j->file, j->id, &e) == 0)
+			e.kind = ERR_NONE;
+		own_close_fd(&j->file);
+		j->about.bytes = a->about.bytes; /* of the file */
 	}
-	j->about.took_us = a->about.took_us;
-	image_tell(k, j, to);
+	if (e.kind) {
+		client_error(k, to.client, to.ref, &e);
+	} else {
+		j->about.took_us = a->about.took_us;
+		image_tell(k, j, to);
+	}
 	j->about.took_us = took_us;
+	j->about.bytes = bytes;
 }
 
 static void image_completed(struct keeper *k, struct procimage_job *j,

@@ -206,6 +206,10 @@ int worker_start(struct worker *w, const struct procimage_order *o, const int *f
 	int go[PROCIMAGE_PROGRAMS], rc = 0;
 	unsigned i = 0;
 
+	/* The confinement of copies is decided when their zygotes are built. */
+	if ((o->features ^ w->features) & FEATURE_BIT(FEATURE_LANDLOCK))
+		return err_set(e, ERR_CONFLICT,
+			       "the programs were captured in a box with other isolation steps");
 	setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	while (rc == 0 && i < w->n) {

@@ -33,6 +33,10 @@ struct worker {
 	unsigned n;
 	struct worker_descendant below[PROCIMAGE_PROGRAMS];
 	unsigned nbelow;
+	uint64_t features; /* of the box that it was captured in */
+	/* The programs of the source stay stopped: the connection to its init, and to the capture; else -1. */
+	int held_init, held_capture;
+	pid_t capture;
 };
 
 struct worker_tree { /* the processes of an exec */
@@ -48,3 +52,16 @@ must_check int worker_request(int init, const void *frame, size_t len, const int
 /* Continues all programs in the box of the order. */
 must_check int worker_start(struct worker *w, const struct procimage_order *o, const int *fds,
 			    unsigned n, struct err *e);
+
+/* A private copy of the tables of an image is at *out, and the image refers to it. Limits are cut to those of boxes. */
+must_check int worker_decode_image(struct image *im, char *take_bytes, uint64_t bytes,
+				   struct err *e);
+/* procimage_save.c: everything to a file, by a confined process that encrypts it. */
+must_check int worker_save(struct worker *w, const struct procimage_order *o, int file,
+			   uint64_t *out_bytes, struct err *e);
+/* procimage_load.c: an empty worker gets the images of a file, which a confined process decrypts, and their zygotes. */
+must_check int worker_load(struct worker *w, const struct procimage_order *o, int file,
+			   struct err *e);
+/* Builds the zygote of an exec whose pages are in a process or a file. */
+must_check int worker_build(struct worker *w, unsigned exec, const struct image_pages *pages,
+			    struct err *e);

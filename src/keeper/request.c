@@ -584,6 +584,8 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		[WIRE_IMAGE_WAIT] = procimage_request,
 		[WIRE_IMAGE_START] = procimage_request,
 		[WIRE_IMAGE_DROP] = procimage_request,
+		[WIRE_IMAGE_SAVE] = procimage_request,
+		[WIRE_IMAGE_LOAD] = procimage_request,
 		[WIRE_CHECKPOINT] = checkpoint_request,
 		[WIRE_CHECKPOINT_OPEN] = checkpoint_request,
 		[WIRE_CHECKPOINT_SYNC] = checkpoint_request,

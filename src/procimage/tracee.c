@@ -539,7 +539,12 @@ static void tracee_end_child(struct tracee *t)
 {
 	if (!t->child_pid)
 		return;
-	kill(t->child_pid, SIGKILL);
+	/* Without the right to send a signal to the user of the box: it returns through its frame and ends. */
+	if (kill(t->child_pid, SIGKILL) < 0) {
+		ptrace(PTRACE_DETACH, t->child_pid, 0, 0);
+		t->child_pid = 0;
+		return;
+	}
 	while (waitpid(t->child_pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	t->child_pid = 0;

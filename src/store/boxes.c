@@ -80,7 +80,7 @@ int store_on_loss_parse(const char *text, enum store_on_loss *out)
 	"name, session, boot, state, on_timeout, ends_ns, idle_since_ns, kept_until_ns, "          \
 	"ended_ns, cause, lifetime_ms, idle_ms, retention_ms, layers, mem_bytes, "                 \
 	"disk_bytes, disk_files, cpu_ms, cpu_milli, pids, metadata, env, volumes, network, "       \
-	"door, started_ns, secrets, root, stored_ns, keeper, generation, cpu_before_us, origin, made, checkpoints"
+	"door, started_ns, secrets, root, stored_ns, keeper, generation, cpu_before_us, origin, made, checkpoints, image"
 #define COLUMNS FIXED ", " CHANGING ", head"
 
 static void read_limits(struct sql *q, struct store_limits *l)
@@ -142,6 +142,7 @@ static void read_box(struct sql *q, void *row)
 	sql_get_text(q, b->origin, sizeof(b->origin));
 	b->made = sql_get_dup(q);
 	b->checkpoints = sql_get_dup(q);
+	sql_get_text(q, b->image, sizeof(b->image));
 	sql_get_text(q, b->head, sizeof(b->head));
 }
 
@@ -216,6 +217,7 @@ static void bind_changing(struct sql *q, const struct store_box *b)
 	sql_text(q, b->origin);
 	sql_json(q, b->made, "{}");
 	sql_json(q, b->checkpoints, "{}");
+	sql_text(q, b->image);
 }
 
 /* SQLite names the columns that clash. */
@@ -237,7 +239,7 @@ int store_box_insert(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?,"
 		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 
 	sql_text(&q, b->id);
 	sql_text(&q, b->team);
@@ -268,7 +270,7 @@ int store_box_update(struct store *s, const struct store_box *b, struct err *e)
 	auto_sql struct sql q =
 		sql(s, "UPDATE boxes SET (" CHANGING ") ="
 		       " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		       " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 		       " WHERE id = ?");
 
 	bind_changing(&q, b);

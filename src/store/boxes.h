@@ -77,7 +77,10 @@ struct store_box {
 	uint64_t cpu_before_us;  /* charged for the generations before this one */
 	char origin[ID_MAX + 1]; /* checkpoint with whose files this generation began; "": none */
 	char head[ID_MAX + 1];   /* the last checkpoint of this generation, or origin */
-	char *made; /* JSON object: flags and package layers of its CREATE; NULL is {}: none */
+	char image[ID_MAX +
+		   1]; /* checkpoint from whose process image it continues: the box is paused on the
+				  * disk, or being resumed from there; "": its programs are at the keeper */
+	char *made;    /* JSON object: flags and package layers of its CREATE; NULL is {}: none */
 	char *checkpoints; /* JSON object: its automatic checkpoints; NULL is {}: none */
 };
 void store_box_fini(struct store_box *b); /* frees its texts; fine on a zeroed one */

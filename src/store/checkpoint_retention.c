@@ -19,14 +19,26 @@ int store_checkpoint_box_ended(struct store *s, const char *box, int64_t expires
 	return sql_run(&q, e);
 }
 
+int store_checkpoint_expire(struct store *s, const char *id, int64_t expires_ns, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "UPDATE checkpoints SET expires_ns = ? WHERE id = ?"
+				       " AND state = 'ready' AND name = '' AND pinned = 0");
+
+	sql_i64(&q, expires_ns);
+	sql_text(&q, id);
+	return sql_run(&q, e);
+}
+
 int store_checkpoint_expired(struct store *s, int64_t now_ns, struct store_checkpoints *out,
 			     struct err *e)
 {
 	auto_sql struct sql q =
-		sql(s, "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE expires_ns > 0"
-		       " AND expires_ns <= ? AND state = 'ready' AND pinned = 0"
-		       " AND id NOT IN (SELECT checkpoint FROM snapshots)"
-		       " ORDER BY expires_ns LIMIT 64");
+		sql(s,
+		    "SELECT " CHECKPOINT_COLUMNS " FROM checkpoints WHERE expires_ns > 0"
+		    " AND expires_ns <= ? AND state = 'ready' AND pinned = 0"
+		    " AND id NOT IN (SELECT checkpoint FROM snapshots)"
+		    " AND id NOT IN (SELECT image FROM boxes WHERE image <> '' AND state <> 'gone')"
+		    " ORDER BY expires_ns LIMIT 64");
 
 	sql_i64(&q, now_ns);
 	return checkpoint_rows_list(&q, 64, out, e);

@@ -115,6 +115,9 @@ must_check int store_checkpoint_totals(struct store *s, uint64_t *out_count, uin
 /* The box has ended: its unnamed, unpinned checkpoints expire then at the latest. */
 must_check int store_checkpoint_box_ended(struct store *s, const char *box, int64_t expires_ns,
 					  struct err *e);
+/* This one expires then, unless it has a name or is pinned. */
+must_check int store_checkpoint_expire(struct store *s, const char *id, int64_t expires_ns,
+				       struct err *e);
 /* Ready ones whose time has come, oldest first; at most 64. */
 must_check int store_checkpoint_expired(struct store *s, int64_t now_ns,
 					struct store_checkpoints *out, struct err *e);

@@ -978,6 +978,18 @@ static const char snapshot_checkpoints[] =
 	"ALTER TABLE snapshots ADD COLUMN checkpoint TEXT NOT NULL DEFAULT '';"
 	"CREATE INDEX snapshots_checkpoint ON snapshots (checkpoint) WHERE checkpoint <> '';";
 
+/* Process images in files: process_images.h. The checkpoint from which a box continues that is paused on the disk: boxes.h. */
+static const char process_images[] =
+	"ALTER TABLE boxes ADD COLUMN image TEXT NOT NULL DEFAULT '';"
+	"CREATE INDEX boxes_image ON boxes (image) WHERE image <> '';"
+	"CREATE TABLE process_images ("
+	" id TEXT PRIMARY KEY,"
+	" bytes INTEGER NOT NULL,"
+	" doc TEXT NOT NULL CHECK (json_valid(doc))"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TRIGGER checkpoints_process_images AFTER DELETE ON checkpoints BEGIN"
+	" DELETE FROM process_images WHERE id = OLD.id; END;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -1014,6 +1026,7 @@ const char *const schema_steps[] = {
 	checkpoints,
 	copies,
 	snapshot_checkpoints,
+	process_images,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

@@ -10,6 +10,7 @@
 #include "v1box/volumes.h"
 #include "v1box/automatic.h"
 #include "fleet/definition.h"
+#include "checkpoint/memory.h"
 #include "v1box/checkpoints.h"
 #include "base/cleanup.h"
 #include "fleet/bounds.h"
@@ -79,6 +80,7 @@ const struct field box_create_fields[] = {
 	{ "packages", FIELD_ANY, 0, 0, 0, "packages to install before the box is created: {\"pip\": [...], \"npm\": [...]}", NULL },
 	{ "network", FIELD_OBJECT, 0, 0, 0, "destinations that the box may reach (default: none)", box_network_fields },
 	{ "checkpoint", FIELD_TEXT, 0, 0, ID_MAX, "start with the files of this checkpoint, its template and its packages: id", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "with checkpoint: also continue the programs that it was taken with (memory: true)", NULL },
 	{ "checkpoints", FIELD_OBJECT, 0, 0, 0, "automatic checkpoints of the box", automatic_fields },
 	{ "snapshot", FIELD_TEXT, 0, 0, 200, "start with the files of this snapshot: id or name[:tag]", NULL },
 	{ "on_loss", FIELD_CHOICE, 0, 0, 0, "in a cluster, when the node of the box is lost: its programs continue (keep), stop until the node has a lease again (stop), or the box restarts on another node from its last snapshot (restart)", on_loss_values },
@@ -456,7 +458,8 @@ static int spec_checkpoint(struct call *c, struct box_spec *out, struct err *e)
 			       id);
 	checkpoints_spec(c, &x, out);
 	store_checkpoint_fini(&x);
-	return 0;
+	out->continues_programs = call_flag(c, "memory", 0);
+	return out->continues_programs ? checkpoint_memory_check(c->api->checkpoints, id, e) : 0;
 }
 
 static int spec_checkpoints(struct call *c, struct box_spec *out, struct err *e)

@@ -128,6 +128,9 @@ json_t *box_json(const struct box *b)
 	json_object_set_new(doc, "ends", boxes_moment(box_ends_ns(b)));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
+	if (b->state == BOX_PAUSED)
+		json_object_set_new(doc, "paused_to",
+				    json_string(b->row.image[0] ? "disk" : "memory"));
 	return doc;
 }
 

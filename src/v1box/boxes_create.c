@@ -1,7 +1,7 @@
 /* boxes_create.c - POST /v1/boxes: returns the box of a session, or creates one with its packages
  * and files.
  *
- *   [session] -> [idempotency key] -> packages -> box -> [files of a snapshot] -> answer
+ *   [session] -> [idempotency key] -> packages -> box -> [files of a snapshot, programs of a checkpoint] -> answer
  *
  * See boxes.h. */
 #include "v1box/boxes.h"
@@ -11,6 +11,7 @@
 #include "v1box/snapshot_source.h"
 #include "api/box_row.h"
 #include "base/cleanup.h"
+#include "checkpoint/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,9 @@ struct boxes_making {
 	struct principal who;
 	struct call *call; /* NULL: the client has disconnected; the box is created nevertheless */
 	struct idem *idem;
-	json_t *packages;          /* the packages of the box; NULL: none */
+	json_t *packages;            /* the packages of the box; NULL: none */
+	char checkpoint[ID_MAX + 1]; /* whose programs continue in the box; "": none */
+	struct checkpoint_start start;
 	char snapshot[ID_MAX + 1]; /* the box starts with the files of this snapshot; "": none, or
 				    * already copied */
 };
@@ -110,13 +113,22 @@ static void boxes_filled(void *ctx, const struct store_snapshot *row, const char
 	boxes_told(m, b, e);
 }
 
+static void boxes_continued(struct checkpoint_start *s, const struct err *e)
+{
+	struct boxes_making *m = loop_owner(s, struct boxes_making, start);
+
+	boxes_filled(m, NULL, s->box, e);
+}
+
 static void boxes_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct boxes_making *m = loop_owner(w, struct boxes_making, wait);
 	struct snapshot *snap; /* continues without the client, as the creation does */
 	struct err own;
 
-	if (e || !m->snapshot[0])
+	if (!e && m->checkpoint[0])
+		checkpoint_memory_start(&m->start, m->api->checkpoints, m->checkpoint, b);
+	else if (e || !m->snapshot[0])
 		boxes_told(m, b, e);
 	else if (snapshot_source_fill(m->api, b, m->snapshot, boxes_filled, m, &snap, &own) < 0)
 		boxes_filled(m, NULL, b->row.id, &own);
@@ -140,6 +152,7 @@ static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_
 	if (!m)
 		abort();
 	*m = (struct boxes_making){ .wait = { .done = boxes_made, .named = will_be },
+				    .start.done = boxes_continued,
 				    .api = c->api,
 				    .who = c->who,
 				    .call = c,
@@ -156,6 +169,8 @@ static void boxes_make(struct call *c, struct box_spec *want, struct idem *take_
 		want->row.env = box_spec_env(c, want->row.env, call_get(c, "env"));
 	else
 		memcpy(m->snapshot, files.id, sizeof(m->snapshot));
+	if (want->continues_programs)
+		memcpy(m->checkpoint, want->row.origin, sizeof(m->checkpoint));
 	isolation_of_snapshot(&files, &want->isolation);
 	if (box_create(&c->api->fleet, want, &m->wait, &b, &e) == 0)
 		return;
@@ -333,6 +348,11 @@ void boxes_create(struct call *c)
 	struct box *b;
 	struct err e;
 
+	if (call_flag(c, "memory", 0) && !call_get(c, "checkpoint")) {
+		call_error(c, 400, "invalid", "memory: the programs of which checkpoint?", NULL,
+			   "add \"checkpoint\": ID");
+		return;
+	}
 	if (box_spec_read(c, &want, &e) < 0 || read_lifetime_from(c, &want.row, &e) < 0) {
 		call_fail(c, &e);
 		return;

@@ -19,7 +19,7 @@ const struct field checkpoints_create_fields[] = {
 	{ "name", FIELD_NAME, 0, 0, STORE_NAME, "name of the checkpoint, unique in its box", NULL },
 	{ "note", FIELD_TEXT, 0, 0, STORE_NOTE, "a text for people", NULL },
 	{ "pin", FIELD_BOOL, 0, 0, 0, "keep it until it is deleted, also after the box has ended", NULL },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs; their image lives until the server or the keeper is restarted", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs", NULL },
 	{ "on_unsupported", FIELD_CHOICE, 0, 0, 0, "with memory, if a program cannot be captured: fail (default)", checkpoints_unsupported_values },
 	{ "wait", FIELD_CHOICE, 0, 0, 0, "answer when it survives a kill of every process (ready, default) or a power failure (durable)", wait_values },
 	{ 0 },
@@ -46,7 +46,7 @@ const struct field checkpoints_rollback_fields[] = {
 	/* clang-format off */
 	{ "to", FIELD_TEXT, 0, 0, STORE_NAME, "the checkpoint: id, or name (default: the last one of the box)", NULL },
 	{ "save", FIELD_BOOL, 0, 0, 0, "take a checkpoint of the present files first (default true)", NULL },
-	{ "memory", FIELD_BOOL, 0, 0, 0, "also the programs of the checkpoint; not available yet", NULL },
+	{ "memory", FIELD_BOOL, 0, 0, 0, "also the programs of the checkpoint: they continue where it was taken", NULL },
 	{ 0 },
 	/* clang-format on */
 };
@@ -55,16 +55,6 @@ const struct field checkpoints_promote_fields[] = {
 	{ "from", FIELD_TEXT, 1, 0, STORE_NAME, "the fork: id or name of a box", NULL },
 	{ 0 },
 };
-
-int checkpoints_files_only(struct call *c)
-{
-	if (!call_flag(c, "memory", 0))
-		return 1;
-	call_error(c, 422, "not_available",
-		   "memory: a box cannot be rolled back to running programs yet", "memory: true",
-		   "leave it out, or fork the checkpoint: POST /v1/boxes/{box}/fork");
-	return 0;
-}
 
 void checkpoints_fail(struct call *c, const struct err *e)
 {
@@ -381,10 +371,11 @@ void checkpoints_rollback(struct call *c)
 	const char *to = call_text(c, "to", b ? b->row.head : "");
 	struct checkpoint_call *x = call_alloc(c, sizeof(*x));
 	struct store_checkpoint row;
+	unsigned how;
 	struct err e;
 	int rc;
 
-	if (!b || !checkpoints_files_only(c))
+	if (!b)
 		return;
 	if (!*to) {
 		call_error(c, 409, "conflict", "the box has no checkpoint", b->row.id,
@@ -398,9 +389,10 @@ void checkpoints_rollback(struct call *c)
 		return;
 	}
 	*x = (struct checkpoint_call){ .call = c, .action = "box.rollback" };
-	rc = rollback_start(c->api->checkpoints, b, &row, call_flag(c, "save", 1),
-			    "box.rolled_back", c->who.id, checkpoints_rolled_back, x, &x->rollback,
-			    &e);
+	how = (call_flag(c, "save", 1) ? ROLLBACK_SAVE : 0) |
+	      (call_flag(c, "memory", 0) ? ROLLBACK_MEMORY : 0);
+	rc = rollback_start(c->api->checkpoints, b, &row, how, "box.rolled_back", c->who.id,
+			    checkpoints_rolled_back, x, &x->rollback, &e);
 	store_checkpoint_fini(&row);
 	if (rc < 0) {
 		call_fail(c, &e);
@@ -470,7 +462,7 @@ static void promote_taken(void *ctx, const struct store_checkpoint *row, const s
 	}
 	if (!checkpoints_fits(c, b, row))
 		return;
-	if (rollback_start(c->api->checkpoints, b, row, 1, "box.promoted", c->who.id,
+	if (rollback_start(c->api->checkpoints, b, row, ROLLBACK_SAVE, "box.promoted", c->who.id,
 			   checkpoints_rolled_back, x, &x->rollback, &own) < 0)
 		call_fail(c, &own);
 	else

@@ -29,8 +29,6 @@ int checkpoints_find(struct call *c, const struct box *b, const char *text,
 		     struct store_checkpoint *out);
 /* Whether the files of the checkpoint lie over the same root as those of the box. 0: 409 was answered. */
 int checkpoints_fits(struct call *c, const struct box *b, const struct store_checkpoint *x);
-/* 0: process images were requested, which do not exist yet, and 422 was answered. */
-int checkpoints_files_only(struct call *c);
 /* As call_fail(), with the code not_capturable where a program cannot be captured. */
 void checkpoints_fail(struct call *c, const struct err *e);
 extern const struct field checkpoints_unsupported_values[];

@@ -1,6 +1,10 @@
 /* pause.c - see pause.h. */
 #include "v1box/pause.h"
+#include "checkpoint/pause.h"
 #include "v1box/boxes.h"
+#include "v1box/checkpoints.h"
+
+#include <string.h>
 
 struct pausing {
 	struct box_wait wait;
@@ -8,7 +12,11 @@ struct pausing {
 	pause_done *done;
 };
 
+static const struct field pause_to_values[] = { FIELD_VALUE("memory"), FIELD_VALUE("disk"), { 0 } };
 const struct field pause_fields[] = {
+	{ "to", FIELD_CHOICE, 0, 0, 0,
+	  "where the programs stay: memory (default), or disk: their memory is free, and they survive a restart of everything",
+	  pause_to_values },
 	{ "memory", FIELD_BOOL, 0, 0, 0,
 	  "true: freeze the programs; false: end the programs and keep the files", NULL },
 	{ 0 },
@@ -44,6 +52,15 @@ static void pause_refused(struct call *c, struct box *b, pause_done *done, const
 	done(c, b, e);
 }
 
+void pause_begin_disk(struct call *c, struct box *b, pause_done *done)
+{
+	struct pausing *p = pause_do_begin(c, done);
+	struct err e;
+
+	if (checkpoint_pause(c->api->checkpoints, b, c->who.id, &p->wait, &e) < 0)
+		pause_refused(c, b, done, &e);
+}
+
 void pause_begin(struct call *c, struct box *b, int memory, pause_done *done)
 {
 	struct pausing *p = pause_do_begin(c, done);
@@ -68,7 +85,7 @@ static void pause_end(struct call *c, struct box *b, int reboot, pause_done *don
 static void pause_answer(struct call *c, struct box *b, const struct err *e)
 {
 	if (e)
-		call_fail(c, e);
+		checkpoints_fail(c, e);
 	else
 		call_json(c, 200, box_json(b));
 }
@@ -77,10 +94,19 @@ void pause_box(struct call *c)
 {
 	struct box *b = call_box_peek(c, 0);
 	int memory = call_flag(c, "memory", 1);
+	int disk = !strcmp(call_text(c, "to", "memory"), "disk");
 
 	if (!b)
 		return;
-	if (b->state == (memory ? BOX_PAUSED : BOX_STOPPED) && !b->moving)
+	if (disk && !memory)
+		call_error(c, 400, "invalid",
+			   "to: disk is about programs, and memory: false ends them", "disk",
+			   "leave one of them out");
+	else if (disk && b->state == BOX_PAUSED && b->row.image[0] && !b->moving)
+		pause_answer(c, b, NULL);
+	else if (disk)
+		pause_begin_disk(c, b, pause_answer);
+	else if (b->state == (memory ? BOX_PAUSED : BOX_STOPPED) && !b->moving)
 		pause_answer(c, b, NULL); /* the box already is in this state */
 	else
 		pause_begin(c, b, memory, pause_answer);

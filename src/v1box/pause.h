@@ -11,3 +11,4 @@ void pause_resume(struct call *c);
  * has disconnected. */
 typedef void pause_done(struct call *c, struct box *b, const struct err *e);
 void pause_begin(struct call *c, struct box *b, int memory, pause_done *done);
+void pause_begin_disk(struct call *c, struct box *b, pause_done *done); /* checkpoint/pause.h */

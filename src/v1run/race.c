@@ -126,7 +126,7 @@ static int race_promote(struct race *r, const struct store_checkpoint *to, struc
 
 	if (!b)
 		return err_set(e, ERR_NOT_FOUND, "box %s has ended", r->box);
-	return rollback_start(c->api->checkpoints, b, to, 1, "box.promoted", c->who.id,
+	return rollback_start(c->api->checkpoints, b, to, ROLLBACK_SAVE, "box.promoted", c->who.id,
 			      race_promoted, r, &r->rollback, e);
 }
 

@@ -117,6 +117,8 @@ static const struct frame_shape {
 	[WIRE_IMAGE_WAIT] = { "IMAGE_WAIT", sizeof(struct wire_image), NO_TAIL },
 	[WIRE_IMAGE_START] = { "IMAGE_START", sizeof(struct wire_image), NO_TAIL },
 	[WIRE_IMAGE_DROP] = { "IMAGE_DROP", sizeof(struct wire_image), NO_TAIL },
+	[WIRE_IMAGE_SAVE] = { "IMAGE_SAVE", sizeof(struct wire_image_file), NO_TAIL },
+	[WIRE_IMAGE_LOAD] = { "IMAGE_LOAD", sizeof(struct wire_image_file), NO_TAIL },
 	[WIRE_IMAGE] = { "IMAGE", sizeof(struct wire_image_about), TAIL },
 	[WIRE_HOLD] = { "HOLD", sizeof(struct frame), NO_TAIL },
 	[WIRE_EXPORT] = { "EXPORT", sizeof(struct frame), NO_TAIL },

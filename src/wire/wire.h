@@ -173,6 +173,8 @@ enum wire_type {
 	WIRE_IMAGE_WAIT,       /* struct wire_image -> IMAGE, with its figures, when copies can be made */
 	WIRE_IMAGE_START,      /* struct wire_image -> IMAGE: its programs run in this box, which has run none */
 	WIRE_IMAGE_DROP,       /* struct wire_image -> DONE, also if there is none */
+	WIRE_IMAGE_SAVE,       /* struct wire_image_file -> IMAGE: it is in a file of the checkpoint, too; bytes: of the file */
+	WIRE_IMAGE_LOAD,       /* struct wire_image_file -> IMAGE, with its figures: read from the file, copies can be made */
 	/* keeper -> client */
 	WIRE_IMAGE = 160, /* struct wire_image_about, tail: struct wire_image_program each */
 	/* keeper -> init, about process images */
@@ -343,6 +345,22 @@ struct wire_image {
 	struct frame head;
 	char id[WIRE_ID];  /* chosen by the client: that of the checkpoint with the files */
 	char box[WIRE_ID]; /* TAKE: the source; START: the box that gets the programs; else empty */
+};
+
+enum { /* flags of IMAGE_TAKE */
+       WIRE_IMAGE_STOP =
+	       1
+	       << 0, /* the programs stay stopped until IMAGE_DROP, or the end of this connection */
+};
+
+enum {                           /* flags of IMAGE_DROP */
+       WIRE_IMAGE_FILE = 1 << 0, /* its file, too */
+};
+
+struct wire_image_file {
+	struct frame head;
+	char id[WIRE_ID];
+	char team[72]; /* whose image it is: the file of another team is rejected */
 };
 
 struct wire_image_about {

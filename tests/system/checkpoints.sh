@@ -103,7 +103,9 @@ bad_requests_are_rejected() {
 	api POST "/v1/boxes/$b/fork" '{"count":2,"names":["same","same"]}'
 	rejected 409 same
 	api POST "/v1/boxes/$b/rollback" '{"memory":true}'
-	rejected 422 memory
+	rejected 404 'has no process image'
+	api POST /v1/boxes '{"memory":true}'
+	rejected 400 checkpoint
 	for action in checkpoints rollback fork; do
 		own=$key key=$viewer
 		api POST "/v1/boxes/$b/$action" '{}'

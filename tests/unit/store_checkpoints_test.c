@@ -1,5 +1,6 @@
 /* store_checkpoints_test.c - rows of checkpoints: states, trees, quota, and which files are needed. */
 #include "store/checkpoints.h"
+#include "store/process_images.h"
 #include "store_rows.h"
 
 #include <stdlib.h>
@@ -206,4 +207,43 @@ TEST(a_replaced_box_of_the_keeper_is_remembered_until_it_is_ended)
 	CHECK_OK(store_replaced_list(s, &ids, &err));
 	CHECK_INT(ids.n, 0);
 	free(ids.v);
+}
+
+TEST(the_row_of_a_process_image_counts_as_bytes_and_ends_with_its_checkpoint)
+{
+	struct store_checkpoint a = row("caaaaaaaaaaa", "", 10);
+	struct store_box b = rows_box();
+	char *doc = NULL, box[ID_MAX + 1];
+	struct store_checkpoints old = { 0 };
+	uint64_t n;
+	struct err e;
+
+	STORE(s, dir);
+	CHECK(take(s, &a, NULL, 7) == 0);
+	CHECK_ERR(store_process_image_get(s, a.id, &doc, &err), ERR_NOT_FOUND);
+	CHECK_OK(store_process_image_put(s, a.id, 100, "{\"runs\": []}", &err));
+	CHECK_OK(store_process_image_get(s, a.id, &doc, &err));
+	CHECK_STR(doc, "{\"runs\": []}");
+	free(doc);
+	CHECK(store_checkpoint_bytes(s, "default", &n, &e) == 0 && n == 107);
+	CHECK_OK(store_process_image_drop(s, a.id, &err));
+	CHECK(store_checkpoint_bytes(s, "default", &n, &e) == 0 && n == 7);
+	CHECK_OK(store_process_image_put(s, a.id, 100, "{}", &err));
+	/* The image of a paused box does not expire. */
+	memcpy(b.team, "default", sizeof("default"));
+	memcpy(b.image, a.id, sizeof(b.image));
+	CHECK_OK(store_box_insert(s, &b, &err));
+	CHECK_OK(store_process_image_box(s, a.id, box, &err));
+	CHECK_STR(box, BOX);
+	CHECK_OK(store_checkpoint_expire(s, a.id, 20, &err));
+	CHECK(store_checkpoint_expired(s, 30, &old, &e) == 0 && old.n == 0);
+	store_checkpoints_fini(&old);
+	b.image[0] = 0;
+	CHECK_OK(store_box_update(s, &b, &err));
+	CHECK_ERR(store_process_image_box(s, a.id, box, &err), ERR_NOT_FOUND);
+	CHECK(store_checkpoint_expired(s, 30, &old, &e) == 0 && old.n == 1);
+	store_checkpoints_fini(&old);
+	CHECK_OK(store_checkpoint_hide(s, a.id, &err));
+	CHECK_OK(store_checkpoint_forget(s, &err));
+	CHECK_ERR(store_process_image_get(s, a.id, &doc, &err), ERR_NOT_FOUND);
 }
