@@ -111,8 +111,14 @@ fuzz: ## run the fuzzers for a while
 tenant: build ## one tenant tries to take the machine from others (needs root; minutes; a machine of your own)
 	@ATOLL=$(abspath build/atoll) tests/stress/tenant.sh
 
+wasm: build ## prepare every module of the isolation tier wasm, and test them (needs root, npm; a quarter of an hour)
+	@tests/stress/wasm.sh
+
+prove: build ## prove every isolation tier that this host can have (needs root and build-test; minutes)
+	@tests/run -b build -j 1 tests/stress/prove_tiers.sh
+
 prove-mutants: build ## leave out every isolation step once and see the proof fail (needs root and build-test; minutes)
-	@tests/run -b build -j 1 tests/stress/prove_mutants.sh tests/stress/process_mutants.sh
+	@tests/run -b build -j 1 tests/stress/prove_mutants.sh tests/stress/process_mutants.sh tests/stress/engine_mutants.sh
 
 day: build ## 2000 runs of 20 teams while server and keeper are killed; usage, figures, receipts and webhooks equal the records (needs root; RUNS=100000)
 	@ATOLL=$(abspath build/atoll) tests/stress/day.sh $(or $(RUNS),2000)
@@ -131,6 +137,9 @@ soak: build ## stress for hours: keepers and a daemon killed at random (needs ro
 
 soak-tiers: ## boxes of every isolation tier in use while their processes are killed (needs root; SECONDS=1800)
 	@SECONDS=$(or $(SECONDS),1800) tests/stress/tiers_soak.sh
+
+kill-tiers: ## kill each process of an isolation tier while a box starts, runs, is saved and is restored (needs root; minutes)
+	@SOAK_PROGRAM=tests/stress/tiers_kill.py tests/stress/tiers_soak.sh
 
 install: build ## install below PREFIX (default /usr/local)
 	@meson configure build --prefix $(abspath $(PREFIX))
@@ -166,4 +175,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race
+.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race

@@ -38,13 +38,14 @@ struct snapshot {
 	void *ctx;
 };
 
-/* $1: the packer. A file that changes while it is read (status 1) is not an error. */
+/* A file that changes while it is read (status 1) is not an error. In gVisor /tmp is a mount, of the same disk. */
 static const char pack_script[] =
 	"cd / || exit 43\n"
+	"[ \"$(stat -c %d .)\" = \"$(stat -c %d tmp)\" ] && t= || t=./tmp\n"
 	"if command -v zstd >/dev/null; then c='zstd -q -1'; else c='gzip -1'; fi\n"
 	"tar -cf - --one-file-system --numeric-owner --sparse --xattrs --xattrs-include='user.*'"
 	" --exclude=./proc --exclude=./sys --exclude=./dev --exclude=./usr --exclude=./opt/atoll"
-	" -I \"$c\" .\n"
+	" -I \"$c\" . $t\n"
 	"s=$?; [ $s -le 1 ] && exit 0; exit $s\n";
 /* $1: the packer. */
 static const char unpack_script[] =

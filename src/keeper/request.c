@@ -100,6 +100,9 @@ static void request_give(struct keeper *k, struct keeper_box *b, uint64_t client
 static void give_up(struct keeper *k, struct keeper_box *b, uint64_t client, uint32_t ref,
 		    struct err *e)
 {
+	if (e->sys == EPIPE)
+		err_set(e, ERR_SYS,
+			"the box ended before it was given to its client; repeat the request");
 	client_error(k, client, ref, e);
 	teardown_kill(k, b);
 }

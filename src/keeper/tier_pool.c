@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "keeper/keeper_internal.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,20 @@ static struct keeper_box *tier_pool_drop(struct keeper *k, struct keeper_box *b)
 	return b;
 }
 
+/* The first box of the pool has not ended. An engine may be killed while its box waits, and the loop learns of it later. */
+static void tier_pool_drop_ended(struct keeper *k, struct tier_pool *p)
+{
+	struct keeper_box *b;
+
+	while ((b = p->boxes.first) != NULL) {
+		struct pollfd at = { .fd = b->init };
+
+		if (poll(&at, 1, 0) <= 0 || !(at.revents & POLLHUP))
+			return;
+		teardown_kill(k, tier_pool_drop(k, b));
+	}
+}
+
 /* Counts the request, and gives an unused pool the limits of this request. */
 static void tier_pool_requested(struct keeper *k, unsigned tier, struct tier_pool *p,
 				const struct wire_limits *limits)
@@ -139,9 +154,12 @@ struct keeper_box *tier_pool_take(struct keeper *k, const struct wire_create *w,
 	if (!tier_pool_can_serve(k, w))
 		return NULL;
 	tier_pool_requested(k, tier, p, limits);
+	tier_pool_drop_ended(k, p);
 	/* Without its interpreter a booted box is still faster than a new one. */
-	if (!p->boxes.first)
+	if (!p->boxes.first) {
 		p = &k->tier_pools[tier][0];
+		tier_pool_drop_ended(k, p);
+	}
 	if (!p->boxes.first || !tier_pool_fits(k, tier, p, limits))
 		return NULL;
 	return tier_pool_drop(k, p->boxes.first);

@@ -237,12 +237,13 @@ static int choose_reject_process(const struct choose_look *k)
 
 static int choose_reject_emulated(const struct choose_look *k)
 {
+	const char *reason = k->f->tier[k->t].reason;
+
 	if (!k->f->tier[k->t].emulated)
 		return 0;
 	if (!k->p->settings->emulation)
-		return REJECT(
-			k,
-			"emulated, because there is no /dev/kvm (for tests: isolation.emulation = true)");
+		return REJECT(k, "emulated, because %.200s (for tests: isolation.emulation = true)",
+			      reason && *reason ? reason : "KVM cannot be used here");
 	if (k->q->how != CHOOSE_NAMED && choose_label(k->q) > CHOOSE_GENERATED)
 		return REJECT(
 			k,

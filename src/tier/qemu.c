@@ -186,14 +186,29 @@ int qemu_parse_version(const char *text, char out_version[40], struct err *e)
 	return 0;
 }
 
-int qemu_has_kvm(void)
+int qemu_check_kvm(const char *path, struct err *e)
 {
-	auto_fd int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC), vm = -1;
+	auto_fd int kvm = open(path, O_RDWR | O_CLOEXEC), vm = -1;
 
-	if (kvm < 0 || ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
-		return 0;
+	if (kvm < 0 && errno == ENOENT)
+		return err_set(e, ERR_NOT_FOUND, "there is no %.100s", path);
+	if (kvm < 0)
+		return err_sys(e, "open %.100s", path);
+	if (ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+		return err_set(e, ERR_INVALID, "%.100s is not KVM", path);
 	vm = ioctl(kvm, KVM_CREATE_VM, 0);
-	return vm >= 0;
+	return vm < 0 ? err_sys(e, "%.100s: make a virtual machine", path) : 0;
+}
+
+/* Why the guests of this host are emulated. */
+static void qemu_tell_emulated(struct wire_tier_facts *out)
+{
+	struct err e;
+
+	if (qemu_check_kvm(QEMU_KVM, &e) == 0)
+		err_set(&e, ERR_INVALID,
+			"no guest booted with " QEMU_KVM " when the tier was prepared");
+	snprintf(out->reason, sizeof(out->reason), "%s", e.msg);
 }
 
 /* Another program in the place of QEMU would run in the outer box all the same, but a file that others
@@ -322,7 +337,8 @@ int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tie
 	if (qemu_probe_file(path, out, e) < 0)
 		return -1;
 	/* Known before the preparation: whether it could be more than emulated. */
-	snprintf(out->platform, sizeof(out->platform), "%s", qemu_has_kvm() ? "kvm" : "tcg");
+	snprintf(out->platform, sizeof(out->platform), "%s",
+		 qemu_check_kvm(QEMU_KVM, e) == 0 ? "kvm" : "tcg");
 	out->state = WIRE_TIER_UNPREPARED;
 	if (vm_manifest_read(h->dir, &m, e) < 0) {
 		snprintf(out->reason, sizeof(out->reason), "%s", e->msg);
@@ -335,16 +351,18 @@ int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tie
 			 changed);
 		return 0;
 	}
-	if (!strcmp(m.platform, "kvm") && !qemu_has_kvm())
-		return err_set(e, ERR_DENIED,
-			       "/dev/kvm can no longer be used; enable it, or repeat: atoll tier "
-			       "prepare microvm");
+	if (!strcmp(m.platform, "kvm") && qemu_check_kvm(QEMU_KVM, e) < 0)
+		return err_in(e,
+			      "KVM can no longer be used; enable it, or repeat: atoll tier prepare "
+			      "microvm");
 	if (qemu_check_files(h->dir, &m, e) < 0)
 		return -1;
 	snprintf(out->platform, sizeof(out->platform), "%s", m.platform);
 	out->emulated = !strcmp(m.platform, "tcg");
-	if (out->emulated)
+	if (out->emulated) {
 		out->rank = 2; /* QEMU's authors do not call emulation a boundary */
+		qemu_tell_emulated(out);
+	}
 	out->state = WIRE_TIER_OFFERED;
 	return 0;
 }

@@ -61,6 +61,7 @@ int qemu_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 		   const struct wire_box *about, struct spec *sp, struct jail_engine *out,
 		   struct err *e);
 void qemu_release(struct jail_engine *engine);
-/* 1: /dev/kvm can be opened and makes a virtual machine. Whether a guest runs is known only after the
+#define QEMU_KVM "/dev/kvm"
+/* 0: this device (QEMU_KVM) can be opened and makes a virtual machine. Whether a guest runs is known only after the
  * first one was booted: some hosts have a KVM that runs modified kernels only. */
-int qemu_has_kvm(void);
+int qemu_check_kvm(const char *path, struct err *e);

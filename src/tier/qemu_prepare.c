@@ -440,7 +440,7 @@ static int prepare_platform(struct prepare *p, const char *platform, struct err 
 
 static int prepare_guests(struct prepare *p, struct err *e)
 {
-	if (qemu_has_kvm() && prepare_platform(p, "kvm", e) == 0)
+	if (qemu_check_kvm(QEMU_KVM, e) == 0 && prepare_platform(p, "kvm", e) == 0)
 		return 0;
 	return prepare_platform(p, "tcg", e);
 }

@@ -587,7 +587,7 @@ struct wire_tier_facts {            /* strings end with a NUL; unknown ones are 
 	char version[40];           /* of the engine */
 	char sha256[WIRE_LAYER_ID]; /* of the file of the engine */
 	char platform[24];          /* "kvm", "systrap", "ptrace", "tcg" */
-	char reason[240];           /* unless it is offered */
+	char reason[240]; /* unless it is offered; of an emulated tier: why it is emulated */
 };
 
 struct wire_error {

@@ -35,6 +35,21 @@ for size in 16m 64m; do
 		[ "$(ls "$2/full/tiers")" = kernel ]' sh "$size" "$work" "$build" >"$work/out" || die "a full disk ($size): $(cat "$work/err")"
 done
 
+# QEMU without the capability or a device that guests need: the words of QEMU are the reason, and nothing remains.
+mkdir -p "$work/lacking"
+for word in x-ignore-shared virtio-serial-pci; do
+	unshare -m --propagation private sh -eu -c '
+		qemu=$(ls /usr/bin/qemu-system-x86_64 /usr/bin/qemu-system-aarch64 2>/dev/null | head -n 1)
+		LC_ALL=C sed "s/$1/${1%?}X/g" "$qemu" >"$2/qemu"
+		chmod 755 "$2/qemu"
+		mount --bind "$2/qemu" "$qemu"
+		mkdir -p "$2/lacking/tiers/kernel"
+		mount --bind "$2/state/tiers/kernel" "$2/lacking/tiers/kernel"
+		! ATOLL_TEST_USR=$2/usr "$3/atolld" tier prepare microvm --state "$2/lacking" 2>"$2/err"
+		grep "$1" "$2/err"
+		[ "$(ls "$2/lacking/tiers")" = kernel ]' sh "$word" "$work" "$build" >"$work/out" || die "QEMU without $word: $(cat "$work/err")"
+done
+
 # The clock of the templates is one hour behind: clones are as those of an old template.
 ATOLL_TEST_RTC=$(date -u -d '1 hour ago' +%Y-%m-%dT%H:%M:%S) ATOLL_TEST_USR=$work/usr "$build/atolld" tier prepare microvm --state "$work/state"
 cd "$top"

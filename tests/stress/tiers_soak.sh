@@ -4,6 +4,7 @@
 # not installed are left out, and are named.
 #
 #	SECONDS=1800 tests/stress/tiers_soak.sh [BUILD]       a build with test hooks: build-test
+#	SOAK_PROGRAM=tests/stress/tiers_kill.py tests/stress/tiers_soak.sh [BUILD]       each process at each of four moments (make kill-tiers)
 set -eu
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
@@ -34,4 +35,4 @@ packages=/var/lib/dpkg/status
 [ ! -f $packages ] || cp $packages "$work/packages"
 unshare -m -p -f --kill-child sh -c 'mount --make-rprivate / && mount -t tmpfs -o mode=755 none /run &&
 	mount -t tmpfs none /dev/shm && mount -t proc proc /proc && { [ ! -f "$1" ] || mount --bind "$1" "$2"; } && shift 2 && exec "$@"' \
-	sh "$work/packages" $packages /usr/bin/python3 tests/stress/tiers_soak.py
+	sh "$work/packages" $packages /usr/bin/python3 "${SOAK_PROGRAM:-tests/stress/tiers_soak.py}"

@@ -106,7 +106,8 @@ TEST(a_guest_runs_programs_and_serves_files)
 
 /* ---- clones ---- */
 
-enum { CLONES = 20, CLOCK_READINGS = 20 };
+enum { CLONES = 20 };
+#define CLOCK_ERROR_S 0.05
 
 static double vm_real_s(void)
 {
@@ -118,7 +119,7 @@ static double vm_real_s(void)
 
 /* How far the clock of the guest is behind that of the host, in seconds: at most this much, because a reading
  * arrives after it was made. The fastest of some readings counts. */
-static double vm_clock_behind(const struct made *m)
+static double vm_read_clock(const struct made *m)
 {
 	static const char script[] =
 		"import time\nfor i in range(20): print(repr(time.time()), flush=True); "
@@ -148,6 +149,16 @@ static double vm_clock_behind(const struct made *m)
 		}
 	}
 	return least;
+}
+
+/* On a busy host all readings of a program may be late. */
+static double vm_clock_behind(const struct made *m)
+{
+	double behind = vm_read_clock(m);
+
+	for (int i = 0; i < 10 && behind > CLOCK_ERROR_S && behind < 1e9; i++)
+		behind = vm_read_clock(m);
+	return behind;
 }
 
 /* The template of these tests has a clock that is one hour behind (tests/stress/microvm.sh). */
@@ -182,8 +193,7 @@ TEST(clones_of_an_old_template_share_no_random_bytes_no_ids_and_no_clock_error)
 	}
 	printf("# clocks: %.1f to %.1f ms behind, with the way of the reading\n", least * 1e3,
 	       most * 1e3);
-	/* Behind by more may be the way of the reading; ahead it cannot be. */
-	CHECK(least > -0.05 && most < 30);
+	CHECK(least > -CLOCK_ERROR_S && most < CLOCK_ERROR_S);
 	keeper_sync_close(&k);
 }
 
@@ -415,7 +425,7 @@ TEST(guests_wait_in_the_pool_and_are_unique_when_they_are_taken)
 			CHECK(strcmp(boot[n], boot[j]) != 0);
 		behind = vm_clock_behind(&m);
 		printf("# clock %.1f ms behind\n", behind * 1e3);
-		CHECK(behind > -0.05 && behind < 30);
+		CHECK(behind > -CLOCK_ERROR_S && behind < CLOCK_ERROR_S);
 		CHECK(end(k.fd, &m) == 0);
 		n++;
 	}
@@ -445,7 +455,7 @@ TEST(a_frozen_guest_does_nothing_and_continues_with_the_right_clock)
 	CHECK_STR(said, "again\n");
 	behind = vm_clock_behind(&m);
 	printf("# clock %.1f ms behind\n", behind * 1e3);
-	CHECK(behind > -0.05 && behind < 30);
+	CHECK(behind > -CLOCK_ERROR_S && behind < CLOCK_ERROR_S);
 	/* A frozen guest can be ended. */
 	f.head.flags = 0;
 	CHECK_INT(ask(k.fd, &f, sizeof(f), NULL, 0), WIRE_DONE);
@@ -512,6 +522,58 @@ TEST(a_guest_continues_after_its_engine_was_stopped)
 		CHECK_INT(sh(&m, "echo alive"), 0);
 	}
 	CHECK(end(k.fd, &m) == 0);
+	keeper_sync_close(&k);
+}
+
+/* Root of a box has a few capabilities, and the files of the guest that belong to root. */
+TEST(a_guest_that_harms_itself_harms_no_other_and_not_the_host)
+{
+	static const struct {
+		const char *script;
+		int ends; /* 1: the guest ends; 0: a program runs after it; -1: its limit of processes may be reached */
+	} cases[] = {
+		{ "date -s '2001-01-01' 2>/dev/null; date -s '2037-01-01' 2>/dev/null; true", 0 },
+		{ "kill -9 1; kill -TERM 1; true", 0 },
+		{ "for f in /dev/vd* /dev/mem /dev/port; do dd if=/dev/zero of=$f bs=1M seek=100000 count=1; "
+		  "mknod /tmp/n b 254 0 && dd if=/dev/zero of=/tmp/n bs=1M seek=100000 count=1; done 2>/dev/null; true",
+		  0 },
+		{ "(while :; do :; done) & (while :; do :; done) & true", 0 },
+		{ "f() { f | f & }; f; sleep 1", -1 },
+		{ "echo c >/proc/sysrq-trigger", 1 }, /* the kernel of the guest panics */
+		{ "echo b >/proc/sysrq-trigger", 1 },
+	};
+	struct wire_create w = vm_wish(256, 6);
+	struct made m, other;
+	struct keeper_sync k;
+
+	OPEN_VM(&k);
+	CHECK(vm_make(&k, 256, &other) == 0);
+	CHECK_INT(sh(&other, "printf kept >f"), 0);
+	w.limits.pids = 64;
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		double before = vm_real_s(), gone;
+		uint64_t begin = now_ns();
+		int status;
+
+		w.head.flags = (uint16_t)((w.head.flags & ~WIRE_CREATE_AWAIT) |
+					  (cases[i].ends == 1 ? WIRE_CREATE_AWAIT : 0));
+		CHECK(make_as(k.fd, &w, &m) == 0);
+		status = sh_as(&m, WIRE_START_ROOT, cases[i].script);
+		printf("# status %d: %s\n", status, cases[i].script);
+		gone = vm_real_s() - before - vm_ms(begin) / 1e3;
+		CHECK(gone > -1 && gone < 1); /* the clock of the host */
+		if (cases[i].ends == 0)
+			CHECK_INT(sh(&m, "echo alive"), 0);
+		if (cases[i].ends == 1) {
+			CHECK_INT(receive(k.fd), WIRE_DESTROYED);
+			own_close_fd(&m.init);
+		} else {
+			CHECK(end(k.fd, &m) == 0);
+		}
+		CHECK_INT(sh(&other, "cat f"), 0);
+		CHECK_STR(said, "kept");
+	}
+	CHECK(end(k.fd, &other) == 0);
 	keeper_sync_close(&k);
 }
 

@@ -193,10 +193,10 @@ static inline int end(int keeper, struct made *m)
 	return ask(keeper, &w, sizeof(w), NULL, 0) == WIRE_DESTROYED ? 0 : -1;
 }
 
-/* Runs a script as the box's user. Returns its exit status, or -1; its output is in `said`. */
+/* Runs a script, as the box's user or with WIRE_START_ROOT. Returns its exit status, or -1; its output is in `said`. */
 static char said[8192];
 
-static inline int sh(const struct made *m, const char *script)
+static inline int sh_as(const struct made *m, unsigned flags, const char *script)
 {
 	static uint32_t ref = 1000;
 	struct wire_start st = { .head = sock_head(WIRE_START, ref++),
@@ -207,6 +207,7 @@ static inline int sh(const struct made *m, const char *script)
 	size_t n = 0;
 	struct err e;
 
+	st.head.flags = (uint16_t)flags;
 	st.tail_bytes = (uint32_t)snprintf(tail, sizeof(tail), "/home/user%c/bin/sh%c-c%c%s%c", 0,
 					   0, 0, script, 0);
 	said[0] = '\0';
@@ -224,6 +225,11 @@ static inline int sh(const struct made *m, const char *script)
 			return -1;
 		n = n < sizeof(said) ? n : sizeof(said) - 1;
 	}
+}
+
+static inline int sh(const struct made *m, const char *script)
+{
+	return sh_as(m, 0, script);
 }
 
 static inline int worker(const struct made *m)

@@ -44,12 +44,14 @@ static struct choose_facts host_facts(unsigned host)
 							      .unsupported = NEED(GPU),
 							      .mem_min_bytes = 96 << 20 };
 	if (host & (KVM | TCG))
-		f.tier[CHOOSE_MICROVM] =
-			(struct choose_fact){ .state = CHOOSE_OFFERED,
-					      .proof = proof,
-					      .emulated = (host & TCG) != 0,
-					      .unsupported = NEED(GPU) | NEED(VOLUME_WRITABLE),
-					      .mem_min_bytes = 128 << 20 };
+		f.tier[CHOOSE_MICROVM] = (struct choose_fact){
+			.state = CHOOSE_OFFERED,
+			.proof = proof,
+			.emulated = (host & TCG) != 0,
+			.reason = host & TCG ? "open /dev/kvm: Permission denied" : NULL,
+			.unsupported = NEED(GPU) | NEED(VOLUME_WRITABLE),
+			.mem_min_bytes = 128 << 20
+		};
 	if (host & WASM)
 		f.tier[CHOOSE_WASM] =
 			(struct choose_fact){ .state = CHOOSE_OFFERED, .proof = proof };
@@ -116,7 +118,7 @@ static const struct {
 	{ GVISOR, 0, NULL, .mib = 8, .want = "container" },
 	/* an emulated guest: not without the setting, which these cases leave off */
 	{ TCG, 0, "microvm",
-	  .line = "microvm: emulated, because there is no /dev/kvm (for tests: isolation.emulation = true)" },
+	  .line = "microvm: emulated, because open /dev/kvm: Permission denied (for tests: isolation.emulation = true)" },
 	{ TCG, HOSTILE, NULL, .line = "microvm: emulated" },
 };
 

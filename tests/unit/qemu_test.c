@@ -401,6 +401,30 @@ TEST(other_programs_in_the_place_of_qemu_are_rejected)
 	remove_folder();
 }
 
+TEST(a_kvm_that_is_missing_not_permitted_or_another_device_is_named)
+{
+	char path[160];
+	struct err e;
+	int permitted;
+
+	new_folder();
+	CHECK_INT(chmod(folder, 0755), 0);
+	snprintf(path, sizeof(path), "%s/kvm", folder);
+	CHECK_INT(qemu_check_kvm(path, &e), -1);
+	CHECK(strstr(e.msg, "there is no "));
+	write_text("kvm", "", 0, 0600);
+	CHECK_INT(qemu_check_kvm(path, &e), -1);
+	CHECK(strstr(e.msg, "is not KVM"));
+	if (geteuid() == 0) {
+		CHECK_INT(seteuid(65534), 0);
+		permitted = qemu_check_kvm(path, &e);
+		CHECK_INT(seteuid(0), 0);
+		CHECK_INT(permitted, -1);
+		CHECK(strstr(e.msg, "open ") && strstr(e.msg, "Permission denied"));
+	}
+	remove_folder();
+}
+
 static unsigned count_args(const struct qemu_command *c)
 {
 	unsigned n = 0;
@@ -558,4 +582,26 @@ TEST(no_box_starts_from_a_template_with_one_changed_byte)
 		qemu_release(&engine);
 		remove_folder();
 	}
+}
+
+TEST(what_another_version_of_qemu_has_prepared_is_not_used)
+{
+	struct tier_host h = { .init_exe = -1, .mux_exe = -1, .skeleton = -1 };
+	static const char script[] = "#!/bin/sh\necho QEMU emulator version 7.2.0\n";
+	struct wire_tier_facts f = { .tier = WIRE_TIER_MICROVM };
+	char path[160];
+	struct err e;
+
+	new_folder();
+	CHECK_INT(chmod(folder, 0755), 0);
+	write_prepared("memory of a fourth template");
+	write_text("qemu", script, strlen(script), 0755);
+	snprintf(path, sizeof(path), "%s/qemu", folder);
+	h.dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(qemu_probe_path(path, &h, &f, &e), 0);
+	CHECK_INT(f.state, WIRE_TIER_UNPREPARED);
+	CHECK_STR(f.reason,
+		  "QEMU has changed since the preparation; repeat: atoll tier prepare microvm");
+	close(h.dir);
+	remove_folder();
 }
