@@ -81,7 +81,10 @@ enum quota_kind {
 };
 
 struct auth;
+struct call;
 struct quota;
+struct store_usage_filter;
+struct usage_answer;
 struct api {
 	/* clang-format off */
 	struct loop *loop;
@@ -128,6 +131,16 @@ struct api {
 	struct gateway_accounts *accounts; /* gateway/accounts.h; NULL: keys and teams are those of this machine */
 	/* A key or team may have changed: sends it to the other gateways. 0: they may learn it late. NULL: there are none. */
 	int (*accounts_changed)(struct api *a);
+	/* The row of store/shared_rows.h has changed in the store. _came: another machine did so. _left: here; sends it to the
+	 * nodes, and then the answer. NULL: there is no cluster. */
+	void (*shared_row_came)(struct api *a, const char *kind, const char *id);
+	void (*shared_row_left)(struct call *c, const char *kind, const char *id, int status, json_t *take_doc);
+	/* The same request to all nodes, whose answers are added to doc; then it is sent. NULL: this is no gateway. */
+	void (*merged)(struct call *c, int status, json_t *take_doc,
+		       void (*merge)(json_t *doc, const json_t *other));
+	/* What all machines of a cluster have used: usage_source.h. NULL: what this one has. */
+	void (*usage_of_cluster)(struct call *c, const struct store_usage_filter *f, int with_days,
+				 void (*done)(struct call *c, const struct usage_answer *a));
 	json_t *(*box_row)(struct api *a, const char *id); /* the row of a box for the directory of a cluster; NULL: not a node */
 	const char *const *labels; /* of this node: cluster.labels, NULL-terminated; NULL: it has none */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
@@ -338,6 +351,11 @@ int call_authorize(struct call *c);
 void call_renamed(struct call *c, const char *field, const char *old, const char *name);
 void call_json(struct call *c, int status, json_t *take_doc);
 void call_empty(struct call *c, int status);
+/* The same for an answer after which all nodes of a cluster know the row (store/shared_rows.h). take_doc NULL: no body. */
+void call_shared(struct call *c, const char *kind, const char *id, int status, json_t *take_doc);
+/* The same for a document that is in parts on the nodes of a cluster. */
+typedef void call_merge(json_t *doc, const json_t *other);
+void call_merged(struct call *c, int status, json_t *take_doc, call_merge *merge);
 /* Call_json() without the format of the surface. */
 void call_send(struct call *c, int status, json_t *take_doc);
 void call_send_text(struct call *c, int status, const char *text,

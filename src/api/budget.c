@@ -211,20 +211,22 @@ int budget_request(struct call *c)
 	return 0;
 }
 
-json_t *budget_json(struct api *a, const char *team)
+json_t *budget_json(struct api *a, const char *team, uint64_t spent_day, uint64_t spent_month)
 {
-	const struct plan *p;
-	struct budget *b = budget_of(a, team, &p);
-	json_t *doc = b ? json_object() : NULL;
-	char spent[RATES_TEXT], text[RATES_TEXT];
+	const uint64_t spent[BUDGET_PERIODS] = {
+		[BUDGET_DAY] = spent_day, [BUDGET_MONTH] = spent_month
+	};
+	const struct plan *p = quota_plan(a, team);
+	json_t *doc = budget_any(p) ? json_object() : NULL;
+	char amount[RATES_TEXT], text[RATES_TEXT];
 
-	for (unsigned i = 0; b && i < BUDGET_PERIODS; i++) {
+	for (unsigned i = 0; doc && i < BUDGET_PERIODS; i++) {
 		uint64_t limit = budget_limit(p, (enum budget_period)i);
 
 		if (limit)
 			json_object_set_new(doc, budget_names[i],
 					    json_pack("{s:s, s:s, s:s}", "amount",
-						      rates_decimal(b->spent[i], 9, spent), "limit",
+						      rates_decimal(spent[i], 9, amount), "limit",
 						      rates_decimal(limit, 9, text), "currency",
 						      a->conf.rates.currency));
 	}

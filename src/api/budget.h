@@ -14,4 +14,4 @@ must_check int budget_check(struct api *a, const char *team, struct err *e);
 /* The plan of the team has changed. */
 void budget_changed(struct api *a, const char *team);
 /* {day: {amount, currency, limit}, month: ...}, without those that have no limit; NULL: the team has no budget. */
-json_t *budget_json(struct api *a, const char *team);
+json_t *budget_json(struct api *a, const char *team, uint64_t spent_day, uint64_t spent_month);

@@ -103,6 +103,24 @@ void call_empty(struct call *c, int status)
 		http_reply(c->req, status, NULL, NULL, 0);
 }
 
+void call_shared(struct call *c, const char *kind, const char *id, int status, json_t *take_doc)
+{
+	if (c->api->shared_row_left && !c->req->trusted_peer)
+		c->api->shared_row_left(c, kind, id, status, take_doc);
+	else if (take_doc)
+		call_json(c, status, take_doc);
+	else
+		call_empty(c, status);
+}
+
+void call_merged(struct call *c, int status, json_t *take_doc, call_merge *merge)
+{
+	if (c->api->merged && !c->req->trusted_peer)
+		c->api->merged(c, status, take_doc, merge);
+	else
+		call_json(c, status, take_doc);
+}
+
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint)
 {

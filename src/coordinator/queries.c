@@ -7,8 +7,15 @@
 #include <string.h>
 
 /* clang-format off */
+/* In the order of struct store_use. */
+#define USAGE_SUM(name) " sum((row ->> '" name "')::numeric)"
+#define USAGE_SUMS                                                                                 \
+	USAGE_SUM("runs") "," USAGE_SUM("cpu_us") "," USAGE_SUM("memory_mib_ms") "," USAGE_SUM("disk_mib_s") ","     \
+	USAGE_SUM("network_bytes") "," USAGE_SUM("gpu_us") "," USAGE_SUM("tokens_in") "," USAGE_SUM("tokens_out") ","  \
+	USAGE_SUM("output_bytes") "," USAGE_SUM("cost_nano")
+
 static const struct query queries[] = {
-	/* Keys and teams that a gateway has changed. $1: [{kind, id, verify, row}], row null: it was removed. A key that was
+	/* Keys, teams and rows of teams that a gateway has changed. $1: [{kind, id, verify, row}], row null: it was removed. A key that was
 	 * removed or revoked stays so. verify: only if it is not known yet. */
 	{ "accounts_push", 1, { {
 		"with given as (select * from jsonb_to_recordset($1::jsonb) as x(kind text, id text, verify bool, row jsonb)),"
@@ -19,7 +26,7 @@ static const struct query queries[] = {
 		"  on conflict (kind, id) do update set removed = excluded.removed, row = case"
 		"   when excluded.removed then a.row"
 		"   when a.row ->> 'revoked' = '1' then excluded.row || '{\"revoked\": 1}' else excluded.row end"
-		"  where a.kind = 'team' or not a.removed returning kind, id)"
+		"  where a.kind <> 'key' or not a.removed returning kind, id)"
 		" insert into atoll.changes (kind, id) select * from fresh union all select * from written", 1 } } },
 	/* All of one kind after an id, and the first transaction that they may lack. */
 	{ "accounts_page", 2, { {
@@ -111,6 +118,27 @@ static const struct query queries[] = {
 		" and ($5::bigint is null or at_ns >= $5::bigint) and ($6::bigint is null or at_ns < $6::bigint)"
 		" and ($7::bigint is null or (at_ns, node, seq) < ($7::bigint, $8::int, $9::bigint))"
 		" order by at_ns desc, node desc, seq desc limit $10::int", 10 } } },
+	/* What teams have used, of days $2 to $3 by $4 (store/usage.h); $1: the team, null: all. Then the same by currency, the days
+	 * of the team from $5, and its boxes. */
+	{ "usage", 5, { {
+		"with u as materialized (select team, day, row from atoll.usage where kind = 'usage' and day between $2::int and $3::int"
+		"  and ($1::text is null or team = $1) and (row ->> 'dimension')::int = case $4 when 'key' then 1 when 'tag' then 2"
+		"  when 'template' then 3 else 4 end),"
+		" v as (select row, case $4 when 'team' then team when 'day' then to_char(date '1970-01-01' + day, 'YYYY-MM-DD')"
+		"  when 'month' then to_char(date '1970-01-01' + day, 'YYYY-MM') else row ->> 'value' end as value from u)"
+		" select value, row ->> 'currency'," USAGE_SUMS " from v group by 1, 2"
+		" order by case when $4 in ('day', 'month') then value end, sum((row ->> 'cost_nano')::numeric) desc,"
+		" sum((row ->> 'cpu_us')::numeric) desc, value limit 10001", 4 }, {
+		"select '', row ->> 'currency'," USAGE_SUMS " from atoll.usage where kind = 'usage' and day between $2::int and $3::int"
+		" and ($1::text is null or team = $1) and (row ->> 'dimension')::int = 4 group by 2"
+		" order by sum((row ->> 'cost_nano')::numeric) desc, 2", 3 }, {
+		"select day, sum((row ->> 'executions')::numeric), sum((row ->> 'compute_ms')::numeric), sum((row ->> 'output_bytes')::numeric),"
+		" sum((row ->> 'boxes_created')::numeric) from atoll.usage where kind = 'day' and day >= $5::int and team = $1"
+		" and $2::int is not null and $3::int is not null and $4::text is not null group by day", 5 }, {
+		"select count(*) from atoll.boxes where team = $1 and state in ('running', 'paused')", 1 } } },
+	/* The nodes that have boxes of this name, of any team. */
+	{ "boxes_named", 1, { {
+		"select distinct node from atoll.boxes where name = $1 and name <> '' and state <> 'deleted' limit 2", 1 } } },
 	/* Boxes that were restarted on another node than that of their id. $1: the state of the table when it was read last. */
 	{ "moved_list", 1, { {
 		"select count(*) || '/' || coalesce(sum(hashtextextended(id || ' ' || node || ' ' || epoch, 0)), 0) from atoll.moved", 0 }, {

@@ -106,6 +106,8 @@ static const char *const schema_steps[] = {
 	"create table atoll.shares (team text not null, gateway int not null, holder text not null,"
 	"  amount bigint not null default 0, at timestamptz not null default now(),"
 	"  primary key (team, gateway, holder));",
+	/* 7: previews by the name of a box */
+	"create index boxes_name on atoll.boxes (name) where name <> '' and state <> 'deleted';",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

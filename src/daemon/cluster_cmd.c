@@ -7,9 +7,11 @@
 #include "daemon/cluster_files.h"
 #include "daemon/commands.h"
 #include "http/tls.h"
+#include "secret/vault.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { CLUSTER_DATABASE, CLUSTER_NAME, CLUSTER_STATE, CLUSTER_CONFIG, CLUSTER_FLAGS };
@@ -172,13 +174,27 @@ static void cluster_init_report(const struct cluster_cmd *x, const struct cli *c
 		cluster_engine_secrets(&x->engine));
 }
 
+/* All gateways encrypt secrets of teams with this key, unless this machine has one that is in use. */
+static int cluster_init_secrets(const struct cluster_cmd *x, struct err *e)
+{
+	char path[1200], own[1200];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.1000s/secrets.key", cluster_engine_secrets(&x->engine));
+	snprintf(own, sizeof(own), "%.1000s/secrets.key",
+		 config_text(&x->engine.config, CONFIG_STATE));
+	if (stat(own, &st) == 0 && st.st_size)
+		return 0;
+	return vault_make_key(path, e);
+}
+
 static int cluster_init(struct cluster_cmd *x, const struct cli *cli, struct err *e)
 {
 	char name[CLUSTER_NAME_MAX + 1];
 
 	cluster_files_name(&x->engine.config, name);
 	if (cluster_engine_connect(&x->engine, e) < 0 || cluster_init_ca(x, e) < 0 ||
-	    cluster_init_number(x, name, e) < 0)
+	    cluster_init_secrets(x, e) < 0 || cluster_init_number(x, name, e) < 0)
 		return -1;
 	cluster_init_report(x, cli, name);
 	return 0;

@@ -14,13 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECEIPT_FROM, RECEIPT_KEY, RECEIPT_NFLAGS };
+enum { RECEIPT_FROM, RECEIPT_KEY, RECEIPT_NODE, RECEIPT_NFLAGS };
 
 static const struct flag flags[RECEIPT_NFLAGS] = {
 	[RECEIPT_FROM] = { "from", 0, FLAG_COUNT, "N",
 			   "export: number of the first receipt (default: the oldest)" },
 	[RECEIPT_KEY] = { "key", 0, FLAG_TEXT, "FILE",
 			  "verify: the public key of the node (default: receipts.pub of this machine's state folder)" },
+	[RECEIPT_NODE] = { "node", 0, FLAG_TEXT, "NAME",
+			   "export, key: behind a gateway, the node whose receipts they are" },
 };
 
 /* ---- show, key ---- */
@@ -40,9 +42,10 @@ static int receipt_show(struct api_client *r, const struct args *a)
 
 static int receipt_show_key(struct api_client *r, const struct args *a)
 {
-	json_t *doc = api_client_get(r, "/v1/receipts/key");
+	const char *node = args_text(a, RECEIPT_NODE, NULL);
+	json_t *doc = node ? api_client_get(r, "/v1/receipts/key?node=%s", node)
+			   : api_client_get(r, "/v1/receipts/key");
 
-	(void)a;
 	if (!doc)
 		return r->status;
 	if (r->cli->json)
@@ -75,10 +78,10 @@ static int receipt_write_failed(struct api_client *r, const char *path)
 /* The file gets its name when it is complete. */
 static int receipt_export(struct api_client *r, const struct args *a)
 {
-	auto_free char *path = args_has(a, RECEIPT_FROM)
-				       ? api_client_path("/v1/receipts?from=%u",
-							 args_value(a, RECEIPT_FROM, 1))
-				       : api_client_path("/v1/receipts"),
+	unsigned from = (unsigned)args_value(a, RECEIPT_FROM, 1);
+	const char *node = args_text(a, RECEIPT_NODE, NULL);
+	auto_free char *path = node ? api_client_path("/v1/receipts?from=%u&node=%s", from, node)
+				    : api_client_path("/v1/receipts?from=%u", from),
 		       *name = a->nwords > 1 ? buf_text("%s.part", a->words[1]) : NULL;
 	FILE *to = name ? fopen(name, "we") : stdout;
 	int rc, bad;

@@ -53,6 +53,7 @@
 #include "v1/play.h"
 #include "v1/ui.h"
 #include "webhook/runner.h"
+#include "v1ops/shared_rows.h"
 #include "v1ops/schedule_runs.h"
 #include "wire/sock.h"
 
@@ -828,10 +829,19 @@ static int open_oidc(const struct config *c, struct oidc **out, struct err *e)
 static void open_vault(struct server *x)
 {
 	const struct config *c = x->start->config;
-	const char *given = config_text(c, CONFIG_SECRETS_KEY);
-	char path[1200];
+	const char *given = config_text(c, CONFIG_SECRETS_KEY),
+		   *folder = config_text(c, CONFIG_CLUSTER_SECRETS);
+	char path[1200], of_cluster[1200];
+	struct stat st;
 
 	snprintf(path, sizeof(path), "%.1000s/secrets.key", config_text(c, CONFIG_STATE));
+	/* All gateways of a cluster have the same key: it is in the folder of which each has a copy. */
+	snprintf(of_cluster, sizeof(of_cluster), "%.1000s/secrets.key", folder ? folder : "");
+	if (folder &&
+	    cluster_is_gateway((enum cluster_role)config_number(c, CONFIG_CLUSTER_ROLE)) &&
+	    (stat(of_cluster, &st) == 0 ||
+	     ((stat(path, &st) < 0 || st.st_size == 0) && stat(folder, &st) == 0)))
+		snprintf(path, sizeof(path), "%s", of_cluster);
 	vault_open(&x->vault, given ? given : path);
 	if (x->vault.fd < 0)
 		log_warn("secrets cannot be used", LOG_E(&x->vault.trouble));
@@ -905,11 +915,11 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
-	static const struct api_surface *const surfaces[] = { &gateway_surface,    &e2b_surface,
-							      &play_surface,       &ui_surface,
-							      &e2bcontrol_surface, &tool_surface,
-							      &mcp_surface,        &swerex_surface,
-							      &copies_surface,     NULL };
+	static const struct api_surface *const surfaces[] = {
+		&gateway_surface,     &e2b_surface,    &play_surface, &ui_surface,
+		&e2bcontrol_surface,  &tool_surface,   &mcp_surface,  &swerex_surface,
+		&shared_rows_surface, &copies_surface, NULL
+	};
 	char boot[64];
 
 	conf.hooks = hooks;

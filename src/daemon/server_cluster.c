@@ -21,10 +21,12 @@
 #include "gateway/names.h"
 #include "gateway/nodes.h"
 #include "gateway/renewals.h"
+#include "gateway/shared_rows.h"
 #include "gateway/shares.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
 #include "store/directory.h"
+#include "v1ops/shared_rows.h"
 #include "wire/sock.h"
 
 #include <stdio.h>
@@ -56,6 +58,7 @@ struct server_cluster {
 	struct gateway_moved *moved;
 	struct gateway_copies *copies;
 	struct gateway_bring *bring;
+	struct gateway_rows *shared_rows;
 	struct deletions *deletions;
 	struct gateway_shares *shares;
 	struct cluster_client *engines;
@@ -214,6 +217,22 @@ static void cluster_init_names(struct server_cluster *x)
 							       .moved = x->moved });
 }
 
+static int cluster_rows_are_fresh(void *user)
+{
+	return gateway_accounts_are_fresh(((struct server_cluster *)user)->accounts);
+}
+
+static void cluster_init_rows(struct server_cluster *x)
+{
+	x->shared_rows =
+		gateway_rows_new(&(struct gateway_rows_conf){ .api = x->api,
+							      .tunnels = x->tunnels,
+							      .own = x->self.number,
+							      .is_fresh = cluster_rows_are_fresh,
+							      .came = shared_row_came,
+							      .user = x });
+}
+
 static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 {
 	enum place_policy policy =
@@ -251,6 +270,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 						x->self.number, e) < 0)
 		return -1;
 	x->shares = x->gateway->shares;
+	if (x->server_tls)
+		cluster_init_rows(x);
 	if (x->leases)
 		cluster_init_names(x);
 	return 0;
@@ -597,6 +618,7 @@ void server_cluster_free(struct server_cluster *x)
 	gateway_leases_free(x->leases);
 	gateway_names_free(x->names);
 	gateway_copies_free(x->copies);
+	gateway_rows_free(x->shared_rows);
 	gateway_bring_free(x->bring);
 	deletions_free(x->deletions);
 	gateway_moved_free(x->moved);

@@ -86,7 +86,7 @@ void e2b_webhooks_create(struct call *c)
 	    v1_webhooks_add(c, &x, call_text(c, "signatureSecret", ""), &e) < 0)
 		call_fail(c, &e);
 	else
-		call_json(c, 201, e2b_webhook_json(&x));
+		call_shared(c, "webhook", x.id, 201, e2b_webhook_json(&x));
 	store_webhook_fini(&x);
 }
 
@@ -130,7 +130,7 @@ void e2b_webhooks_change(struct call *c)
 	    v1_webhooks_store(c, &x, call_text(c, "signatureSecret", NULL), was_enabled, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_json(c, 200, e2b_webhook_json(&x));
+		call_shared(c, "webhook", x.id, 200, e2b_webhook_json(&x));
 	store_webhook_fini(&x);
 }
 
@@ -144,6 +144,6 @@ void e2b_webhooks_delete(struct call *c)
 	if (v1_webhooks_remove(c, &x, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_empty(c, 200);
+		call_shared(c, "webhook", x.id, 200, NULL);
 	store_webhook_fini(&x);
 }

@@ -2,6 +2,7 @@
 #include "gateway/accounts.h"
 #include "api/auth.h"
 #include "api/quota.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "coordinator/cluster_client.h"
 #include "coordinator/queries.h"
@@ -18,7 +19,15 @@ enum {
 	ACCOUNTS_TRIM_MS = 3600000, /* removal of old positions */
 };
 
-enum accounts_step { ACCOUNTS_TEAMS, ACCOUNTS_KEYS, ACCOUNTS_PUSH, ACCOUNTS_FOLLOW, ACCOUNTS_TRIM };
+/* Teams first: other rows belong to one. */
+static const char *const accounts_kinds[] = { "team",   "key",     "network",
+					      "policy", "webhook", "secret" };
+enum accounts_step {
+	ACCOUNTS_TEAMS, /* and the other kinds */
+	ACCOUNTS_PUSH = ARRAY_LEN(accounts_kinds),
+	ACCOUNTS_FOLLOW,
+	ACCOUNTS_TRIM
+};
 
 struct gateway_accounts {
 	struct api *api;
@@ -27,8 +36,9 @@ struct gateway_accounts {
 	struct timer clock;
 	enum accounts_step step; /* of the request in progress, or the next one */
 	int is_busy, changed_again;
-	char after[STORE_NAME + 1]; /* TEAMS, KEYS: the last row that was read */
-	char xid[24], seq[24];      /* position in the changes; "": not known */
+	char after[STORE_SHARED_ID + 1]; /* before PUSH: the last row of the kind that was read */
+	int has_read;                    /* all rows, since this server started */
+	char xid[24], seq[24];           /* position in the changes; "": not known */
 	uint64_t answered_ms, all_ms, trimmed_ms;
 	struct store_accounts sent;
 	int was_refused;
@@ -58,6 +68,8 @@ static void accounts_apply(struct gateway_accounts *x, const json_t *rows)
 		changed += rc > 0;
 		if (rc > 0 && strcmp(query_text(row, 0), "team") == 0)
 			quota_changed(x->api, query_text(row, 1));
+		if (rc > 0 && x->api->shared_row_came)
+			x->api->shared_row_came(x->api, query_text(row, 0), query_text(row, 1));
 		if (rc < 0)
 			log_error("not taken over from the database of the cluster", LOG_E(&e));
 	}
@@ -82,7 +94,8 @@ static void accounts_got_page(struct gateway_accounts *x, const json_t *answer)
 		return;
 	}
 	x->after[0] = 0;
-	x->step = x->step == ACCOUNTS_TEAMS ? ACCOUNTS_KEYS : ACCOUNTS_PUSH;
+	x->step++;
+	x->has_read |= x->step == ACCOUNTS_PUSH;
 	x->all_ms = loop_now_ms();
 }
 
@@ -200,8 +213,7 @@ static void accounts_begin(struct timer *t)
 		accounts_send(x, "accounts_changed", json_pack("[s, s]", x->xid, x->seq));
 	} else
 		accounts_send(x, "accounts_page",
-			      json_pack("[s, s]", x->step == ACCOUNTS_TEAMS ? "team" : "key",
-					x->after));
+			      json_pack("[s, s]", accounts_kinds[x->step], x->after));
 }
 
 /* An answer that did not come changes nothing: the same step is repeated. */
@@ -214,8 +226,9 @@ static void accounts_answered(struct cluster_request *r, const json_t *answer, c
 	if (e) {
 		x->changed_again = 0;
 		if (e->kind != ERR_SYS && !x->was_refused)
-			log_error("keys and teams are not exchanged with the other gateways",
-				  LOG_E(e));
+			log_error(
+				"keys, teams and rows of teams are not exchanged with the other gateways",
+				LOG_E(e));
 		x->was_refused = 1;
 		store_accounts_fini(&x->sent);
 		if (x->step >= ACCOUNTS_PUSH)
@@ -248,6 +261,11 @@ static int accounts_changed(struct api *a)
 		accounts_next(x, 0);
 	}
 	return !accounts_is_late(x->answered_ms, 4 * ACCOUNTS_MS);
+}
+
+int gateway_accounts_are_fresh(const struct gateway_accounts *x)
+{
+	return x->has_read && !accounts_is_late(x->answered_ms, 8 * ACCOUNTS_MS);
 }
 
 struct gateway_accounts *gateway_accounts_new(struct api *a, struct cluster_client *engines)

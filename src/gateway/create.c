@@ -402,11 +402,25 @@ static int create_has_share(struct gateway_call *x)
 	return x->has_share;
 }
 
+/* 1: requests for this name would be requests for an id of that node. */
+static int create_name_is_id(const struct gateway_call *x, const char *name)
+{
+	int node = name ? target_node_of(name, strlen(name)) : -1;
+
+	return node >= 0 && tunnels_find(x->gateway->tunnels, (unsigned)node);
+}
+
 static void create_body_arrived(struct http_req *r)
 {
 	struct gateway_call *x = ((struct call *)r->user)->state;
 
 	create_read_body(x);
+	if (create_name_is_id(x, create_text(x, "name"))) {
+		call_error(x->call, 400, "invalid",
+			   "this name is an id: it begins with the number of a node",
+			   create_text(x, "name"), "choose another name, such as one with a '-'");
+		return;
+	}
 	if (x->target.kind == TARGET_TEMPLATE)
 		templates_create(x);
 	else if (create_has_share(x))

@@ -55,8 +55,10 @@ void fanout_begin(struct fanout *f, struct tunnels *t, struct loop *l, fanout_ta
 				  &(struct node_request_what){ .method = f->method,
 							       .headers = f->headers,
 							       .target = text,
-							       .identity = identity },
-				  FANOUT_MS);
+							       .identity = identity,
+							       .body = f->body,
+							       .n = f->nbody },
+				  f->timeout_ms ? f->timeout_ms : FANOUT_MS);
 	}
 	if (!f->waiting)
 		timer_set(&f->none, 0);

@@ -19,6 +19,9 @@ struct fanout {
 	void (*done)(struct fanout *f);
 	void *user;
 	const char *method, *headers; /* of the requests, as in node_request.h; NULL: GET, none */
+	const char *body; /* JSON of every request; NULL: none. Until fanout_begin() returns */
+	size_t nbody;
+	uint32_t timeout_ms; /* 0: FANOUT_MS */
 	unsigned n, waiting;
 	struct timer none; /* when no node is connected */
 	struct fanout_answer *v;

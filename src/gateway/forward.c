@@ -238,6 +238,8 @@ void forward_begin(struct gateway_call *x, unsigned node)
 		volume_begin(x, node);
 		return;
 	}
+	if (secrets_begin(x, node))
+		return;
 	r->on_drain = forward_on_drain;
 	r->on_eof = forward_on_eof;
 	x->node = node;

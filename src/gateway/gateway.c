@@ -4,11 +4,14 @@
 #include "e2b/e2b.h"
 #include "gateway/copies.h"
 #include "gateway/deletions.h"
+#include "gateway/everywhere.h"
 #include "gateway/gateway_call.h"
 #include "gateway/moved.h"
 #include "gateway/node_events.h"
 #include "gateway/nodes.h"
+#include "gateway/shared_rows.h"
 #include "gateway/socket.h"
+#include "gateway/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,12 +32,17 @@ static void gateway_drop(struct call *c)
 	claim_end(x);
 	deletions_end(x);
 	gather_end(x);
+	every_end(x);
+	secrets_end(x);
+	preview_end(x);
 	stream_end(x);
 	volume_end(x);
 }
 
 void gateway_named(struct gateway_call *x, int node)
 {
+	int number = target_node_of(x->target.object, strlen(x->target.object));
+
 	if (node >= 0)
 		forward_begin(x, (unsigned)node);
 	else if (x->missing[0])
@@ -43,7 +51,10 @@ void gateway_named(struct gateway_call *x, int node)
 		e2b_no_box(x->call, 502, x->target.object, 0, "The sandbox was not found");
 	else if (x->ended)
 		call_send(x->call, 404, json_incref(x->ended));
-	else
+	else if (number >= 0 && !gateway_has_node(x->gateway, (unsigned)number)) {
+		x->node = (unsigned)number;
+		forward_fail_unknown(x);
+	} else
 		call_error(x->call, 404, "not_found", "no node that is connected has it",
 			   x->target.object, "atoll ls");
 }
@@ -86,6 +97,31 @@ static void gateway_member(struct gateway_call *x)
 	}
 }
 
+/* The node whose receipts are asked for. */
+static void gateway_chain(struct gateway_call *x)
+{
+	const char *which = http_query(x->call->req, "node");
+	struct tunnel_node *first = tunnels_next(x->gateway->tunnels, NULL);
+	int node = which ? target_node_of(which, strlen(which)) : -1;
+
+	if (which && node < 0 && (first = gateway_find_node(x->gateway->tunnels, which)))
+		node = (int)first->number;
+	else if (!which && first && !tunnels_next(x->gateway->tunnels, first))
+		node = (int)first->number;
+	if (node >= 0) {
+		forward_hold_body(x);
+		forward_begin(x, (unsigned)node);
+	} else if (which) {
+		call_error(x->call, 404, "not_found",
+			   "no node of this name or number has been connected", which,
+			   "atoll node ls");
+	} else {
+		call_error(x->call, 400, "invalid",
+			   "each node has a chain of receipts and a key of its own: name the node",
+			   "", "?node=NAME, or the id of a run; atoll node ls lists all nodes");
+	}
+}
+
 static void gateway_go(struct gateway_call *x)
 {
 	switch (x->target.kind) {
@@ -95,7 +131,7 @@ static void gateway_go(struct gateway_call *x)
 		break;
 	case TARGET_NAME:
 		if (x->target.is_keyless) { /* nodes tell names to known callers only */
-			gateway_named(x, -1);
+			preview_begin(x);
 			break;
 		}
 		forward_hold_body(x);
@@ -133,6 +169,12 @@ static void gateway_go(struct gateway_call *x)
 		break;
 	case TARGET_GATHER:
 		gather_begin(x);
+		break;
+	case TARGET_EVERY:
+		every_begin(x);
+		break;
+	case TARGET_CHAIN:
+		gateway_chain(x);
 		break;
 	case TARGET_SOCKET:
 		gateway_socket_open(x);
@@ -197,6 +239,22 @@ static void gateway_find_moved(const struct gateway *g, struct target *t)
 	t->node = (unsigned)node;
 }
 
+int gateway_has_node(const struct gateway *g, unsigned number)
+{
+	return !gateway_leases_has_list(g->leases) || gateway_leases_find(g->leases, number) ||
+	       tunnels_find(g->tunnels, number);
+}
+
+/* Fifteen letters can be a name, too: they are an id only if the cluster has such a node. */
+static void gateway_find_name(const struct gateway *g, struct target *t)
+{
+	size_t n = strlen(t->object);
+
+	if (t->kind == TARGET_NODE && t->collection && !t->is_keyless && n == ID_MAX &&
+	    target_node_of(t->object, n) == (int)t->node && !gateway_has_node(g, t->node))
+		t->kind = TARGET_NAME;
+}
+
 static int gateway_take(struct call *c)
 {
 	struct gateway *g = c->api->gateway;
@@ -208,12 +266,13 @@ static int gateway_take(struct call *c)
 		return 0;
 	target_find(&t, c->req, host && auth_is_preview_host(c->api, host));
 	gateway_find_moved(g, &t);
+	gateway_find_name(g, &t);
 	/* A path that no daemon has gets the same answer as on one machine. */
 	if (t.kind == TARGET_LOCAL ||
 	    (t.kind == TARGET_ABSENT && !t.is_e2b && !call_has_path(c->api->native, c->req)))
 		return 0;
 	x = call_alloc(c, sizeof(*x));
-	*x = (struct gateway_call){ .gateway = g, .call = c, .target = t };
+	*x = (struct gateway_call){ .gateway = g, .call = c, .target = t, .secrets_node = -1 };
 	c->state = x;
 	c->drop = gateway_drop;
 	if (t.is_e2b)
@@ -251,11 +310,14 @@ static void gateway_tick(struct timer *t)
 	     n = tunnels_next(g->tunnels, n)) {
 		uint64_t seen = (uint64_t)(uintptr_t)n->user;
 
-		if (n->state != TUNNEL_UP)
+		int is_ready = n->state == TUNNEL_UP &&
+			       (!g->rows || gateway_rows_node_is_ready(g->rows, n->number));
+
+		if (!is_ready)
 			place_remove(g->place, n->number);
 		else if (n->heartbeat_ms && seen != n->heartbeats)
 			gateway_update(g, n);
-		n->user = (void *)(uintptr_t)(n->state == TUNNEL_UP ? n->heartbeats : 0);
+		n->user = (void *)(uintptr_t)(is_ready ? n->heartbeats : 0);
 	}
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 }
@@ -297,6 +359,8 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 	timer_init(&g->tick, a->loop, gateway_tick);
 	timer_set(&g->tick, GATEWAY_TICK_MS);
 	a->gateway = *out = g;
+	a->usage_of_cluster = gateway_usage_ask;
+	a->merged = gateway_everywhere;
 	if (leases)
 		gateway_leases_set_hooks(
 			leases, &(struct gateway_lease_hooks){ .user = g,
@@ -310,6 +374,8 @@ void gateway_free(struct gateway *g)
 	if (!g)
 		return;
 	g->api->gateway = NULL;
+	g->api->usage_of_cluster = NULL;
+	g->api->merged = NULL;
 	timer_fini(&g->tick);
 	place_free(g->place);
 	free(g);

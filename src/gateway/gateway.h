@@ -17,6 +17,7 @@ struct gateway_bring;
 struct gateway_copies;
 struct gateway_moved;
 struct gateway_names;
+struct gateway_rows;
 struct gateway_shares;
 
 enum { GATEWAY_TEMPLATES = 256, GATEWAY_TEMPLATE = 200 };
@@ -40,6 +41,7 @@ struct gateway {
 	struct gateway_moved *moved;   /* the same */
 	struct gateway_copies *copies; /* the same */
 	struct gateway_bring *bring;
+	struct gateway_rows *rows; /* NULL: without a coordinator */
 	struct place *place;
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;

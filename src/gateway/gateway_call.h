@@ -12,7 +12,10 @@
 #include "http/relay.h"
 
 struct create_once;
+struct gateway_every;
 struct gateway_gather;
+struct gateway_preview;
+struct gateway_secrets;
 struct gateway_list;
 struct gateway_stream;
 struct gateway_volume;
@@ -89,12 +92,20 @@ struct gateway_call {
 	struct gateway_list *list;     /* list.c */
 	struct list_query *query;      /* list_directory.c */
 	struct gateway_stream *stream; /* stream.c */
+	struct gateway_every *every;   /* every.c */
 	struct gateway_gather *gather; /* gather.c */
 	struct gateway_volume *volume; /* volume.c */
+
+	struct gateway_preview *preview; /* preview.c */
+	struct gateway_secrets *secrets; /* secrets.c */
+	int secrets_node;                /* this node has those of the request; -1: none */
 };
 
 /* gateway.c: the object that the path names is at this node; -1: nowhere. */
 void gateway_named(struct gateway_call *x, int node);
+
+/* 1: the cluster has a node of this number, or it is not known which nodes it has. */
+int gateway_has_node(const struct gateway *g, unsigned number);
 
 /* forward.c */
 /* Reads the body as it arrives; it waits until forward_begin(). */
@@ -105,6 +116,7 @@ void forward_end(struct gateway_call *x);
 /* unreachable.c: answers for a node that cannot be reached: 503, or that what the request names no longer exists.
  * why: a sentence. */
 void forward_fail_unreachable(struct gateway_call *x, const char *why);
+void forward_fail_unknown(struct gateway_call *x); /* 404: the cluster has no node x->node */
 
 /* find.c: found() is called from the loop. */
 void find_begin(struct gateway_call *x, const char *collection, const char *object,
@@ -148,12 +160,19 @@ void templates_find(struct gateway_call *x, const char *reference,
 		    void (*found)(struct gateway_call *x, int node));
 void templates_create(struct gateway_call *x); /* a build, with the body */
 void templates_go(struct gateway_call *x);     /* the template that the path names */
-void link_run(struct gateway_call *x);         /* link.c */
+/* secrets.c: 1: forward_begin() follows, when the node has the secrets that the body names. */
+int secrets_begin(struct gateway_call *x, unsigned node);
+void secrets_end(struct gateway_call *x);
+void preview_begin(struct gateway_call *x); /* preview.c: gateway_named() follows */
+void preview_end(struct gateway_call *x);
+void link_run(struct gateway_call *x); /* link.c */
 void link_file(struct gateway_call *x);
 void stream_begin(struct gateway_call *x); /* stream.c */
 void stream_end(struct gateway_call *x);
 void gather_begin(struct gateway_call *x); /* gather.c */
 void gather_end(struct gateway_call *x);
+void every_begin(struct gateway_call *x); /* every.c */
+void every_end(struct gateway_call *x);
 void volume_begin(struct gateway_call *x, unsigned node); /* volume.c */
 void volume_end(struct gateway_call *x);
 

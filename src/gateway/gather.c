@@ -171,6 +171,166 @@ static json_t *gather_add_events(struct gateway_gather *g)
 	return all;
 }
 
+/* ---- package sets: the same set on several nodes is one ---- */
+
+static json_t *gather_find_set(const json_t *all, const json_t *set)
+{
+	const char *key = json_string_value(json_object_get(set, "set"));
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(all, i, one)
+	{
+		const char *other = json_string_value(json_object_get(one, "set"));
+
+		if (key && other && strcmp(key, other) == 0)
+			return one;
+	}
+	return NULL;
+}
+
+static void gather_add_set(json_t *all, const json_t *set)
+{
+	json_t *had = gather_find_set(all, set);
+	const char *used = json_string_value(json_object_get(set, "used")), *last;
+
+	if (!had) {
+		json_array_append_new(all, json_copy((json_t *)set));
+		return;
+	}
+	last = json_string_value(json_object_get(had, "used"));
+	json_object_set_new(had, "uses",
+			    json_integer(json_integer_value(json_object_get(had, "uses")) +
+					 json_integer_value(json_object_get(set, "uses"))));
+	if (used && (!last || strcmp(used, last) > 0))
+		json_object_set_new(had, "used", json_string(used));
+}
+
+static int gather_set_order(const void *a, const void *b)
+{
+	json_int_t left = json_integer_value(json_object_get(*(json_t *const *)a, "uses")),
+		   right = json_integer_value(json_object_get(*(json_t *const *)b, "uses"));
+
+	return left < right ? 1 : left > right ? -1 : 0;
+}
+
+/* The most used ones first, as many as were asked for. */
+static json_t *gather_add_sets(struct gateway_gather *g)
+{
+	const char *limit = http_query(g->call->call->req, "limit");
+	size_t most = limit ? strtoul(limit, NULL, 10) : STORE_PAGE, n, i;
+	json_t *all = json_array(), *items = json_array(), *set, **v;
+
+	for (unsigned k = 0; k < g->fanout.n; k++)
+		json_array_foreach(json_object_get(g->fanout.v[k].doc, "items"), i, set)
+			gather_add_set(all, set);
+	n = json_array_size(all);
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		abort();
+	json_array_foreach(all, i, set) v[i] = set;
+	qsort(v, n, sizeof(*v), gather_set_order);
+	for (i = 0; i < n && i < most; i++)
+		json_array_append(items, v[i]);
+	free(v);
+	json_decref(all);
+	return json_pack("{s:o, s:n}", "items", items, "next");
+}
+
+/* ---- figures of pipelines: means, weighted by what they are means of ---- */
+
+static double gather_number(const json_t *doc, const char *name)
+{
+	return json_number_value(json_object_get(doc, name));
+}
+
+static double gather_successes(const json_t *doc)
+{
+	return gather_number(doc, "success_rate") * gather_number(doc, "runs");
+}
+
+static double gather_tokens(const json_t *doc)
+{
+	return gather_number(json_object_get(doc, "usage"), "in");
+}
+
+static double gather_runs(const json_t *doc)
+{
+	return gather_number(doc, "runs");
+}
+
+/* null: a mean of nothing. */
+static void gather_mean(json_t *sum, const json_t *more, const char *name, double before,
+			double after)
+{
+	double n = before + after,
+	       total = gather_number(sum, name) * before + gather_number(more, name) * after;
+
+	json_object_set_new(sum, name, n > 0 ? json_real(total / n) : json_null());
+}
+
+static void gather_counts(json_t *sum, const json_t *more)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)more, name, v)
+	{
+		const json_t *had = json_object_get(sum, name);
+
+		if (json_is_integer(v))
+			json_object_set_new(
+				sum, name,
+				json_integer(json_integer_value(had) + json_integer_value(v)));
+		else
+			json_object_set_new(
+				sum, name,
+				json_real(json_number_value(had) + json_number_value(v)));
+	}
+}
+
+static void gather_ratios(json_t *sum, const json_t *more)
+{
+	static const struct {
+		const char *name;
+		double (*weight)(const json_t *doc);
+	} means[] = {
+		{ "attempts_per_success", gather_successes },
+		{ "cost_per_success", gather_successes },
+		{ "cache_hit_ratio", gather_tokens },
+		{ "overfit_rate", gather_runs },
+		{ "success_rate", gather_runs }, /* the last one: it is part of the weights */
+	};
+	static const char *const counts[] = { "outcomes", "categories", "usage" };
+	double before = gather_runs(sum), after = gather_runs(more);
+	json_t *stages = json_object_get(sum, "stage_ms"), *v;
+	const char *name;
+	void *next;
+
+	json_object_foreach_safe(stages, next, name, v)
+		gather_mean(stages, json_object_get(more, "stage_ms"), name, before, after);
+	for (unsigned i = 0; i < sizeof(means) / sizeof(means[0]); i++)
+		gather_mean(sum, more, means[i].name, means[i].weight(sum), means[i].weight(more));
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		gather_counts(json_object_get(sum, counts[i]), json_object_get(more, counts[i]));
+	json_object_set_new(sum, "runs", json_integer((json_int_t)(before + after)));
+}
+
+static json_t *gather_add_ratios(const struct fanout *f)
+{
+	json_t *sum = NULL;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		if (f->v[i].status != 200)
+			continue;
+		if (sum)
+			gather_ratios(sum, f->v[i].doc);
+		else
+			sum = json_deep_copy(f->v[i].doc);
+	}
+	return sum ? sum : json_object();
+}
+
 /* ---- the requests ---- */
 
 static const char *gather_target(void *user, unsigned node)
@@ -188,6 +348,10 @@ static json_t *gather_answer(struct gateway_gather *g)
 		return gather_add_sums(&g->fanout);
 	case TARGET_EVENTS:
 		return gather_add_events(g);
+	case TARGET_SETS:
+		return gather_add_sets(g);
+	case TARGET_RATIOS:
+		return gather_add_ratios(&g->fanout);
 	default:
 		return gather_add_items(&g->fanout);
 	}

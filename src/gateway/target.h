@@ -16,6 +16,8 @@ enum target_kind {
 	TARGET_SOCKET, /* socket.h */
 	TARGET_LIST,   /* all nodes; the answers are merged */
 	TARGET_GATHER, /* all nodes; their whole answers become one: gather.c */
+	TARGET_EVERY,  /* all nodes; done if all have done it: every.c */
+	TARGET_CHAIN,  /* the node that the query names: each has its own receipts */
 	TARGET_SHARED, /* a link to a run, without a key: the node that knows its token */
 	TARGET_FILE, /* a link to a file of a box, without a key: the node of the box that signed it */
 	TARGET_SIGNED, /* a link without a key that names its node */
@@ -30,6 +32,8 @@ enum target_shape {              /* of a list */
 		    TARGET_OBJECT, /* {"sandboxes": {id: ...}} */
 		    TARGET_EVENTS, /* an array with the newest first, by offset and limit */
 		    TARGET_SUM,    /* numbers, which are added */
+		    TARGET_SETS,   /* package sets, each once */
+		    TARGET_RATIOS, /* figures of pipelines */
 		    TARGET_VOLUME, /* of one object: the answer has the key of the caller */
 };
 

@@ -39,7 +39,7 @@ static void unreachable_send(struct gateway_call *x, int status, const char *cod
 }
 
 /* The node is not in the cluster: nothing that its ids name exists. */
-static void unreachable_unknown(struct gateway_call *x)
+void forward_fail_unknown(struct gateway_call *x)
 {
 	char why[96];
 
@@ -65,6 +65,13 @@ static void unreachable_not_stored(struct gateway_call *x)
 	forward_fail_unreachable(x, "its deletion could not be stored");
 }
 
+static int unreachable_is_connected(const struct gateway_call *x)
+{
+	const struct tunnel_node *n = tunnels_find(x->gateway->tunnels, x->node);
+
+	return n && n->state == TUNNEL_UP;
+}
+
 void forward_fail_unreachable(struct gateway_call *x, const char *why)
 {
 	const struct node_status *s = gateway_leases_find(x->gateway->leases, x->node);
@@ -74,13 +81,22 @@ void forward_fail_unreachable(struct gateway_call *x, const char *why)
 	if (s && s->state != NODE_GONE && deletions_take(x, unreachable_not_stored))
 		return;
 	x->gateway->figures.unreachable++;
-	if (!s && x->node && gateway_leases_has_list(x->gateway->leases)) {
-		unreachable_unknown(x);
+	if (!s && (x->node || x->target.kind == TARGET_NODE) &&
+	    gateway_leases_has_list(x->gateway->leases)) {
+		forward_fail_unknown(x);
 		return;
 	}
 	if (s && s->state == NODE_GONE) {
 		unreachable_gone(x, s);
 		return;
+	}
+	if (s && s->state == NODE_UP && !unreachable_is_connected(x)) {
+		snprintf(
+			text, sizeof(text),
+			"node %u (%s) is connected to other gateways, and not to this one: every node "
+			"connects to every gateway (cluster.gateways of the node)",
+			s->number, s->name);
+		why = text;
 	}
 	http_set(x->call->req, "Retry-After", s && s->state == NODE_LOST ? "5" : "1");
 	if (s && s->state == NODE_LOST) {

@@ -245,20 +245,27 @@ static int vault_ready_to_set(struct vault *v, const char *team, const char *nam
 		       VAULT_TEAM);
 }
 
-int vault_set(struct vault *v, struct store_secret *x, const void *value, size_t n, struct err *e)
+int vault_seal_secret(struct vault *v, const char *team, const char *name, const void *value,
+		      size_t n, struct buf *out, struct err *e)
 {
-	auto_buf struct buf sealed = { 0 };
 	char context[2 * STORE_NAME + 2];
-	int rc;
 
-	if (vault_check_name(x->name, e) < 0)
+	if (vault_check_name(name, e) < 0)
 		return -1;
 	if (n == 0 || n > VAULT_VALUE)
 		return err_set(e, ERR_INVALID, "value: %zu bytes are not between 1 and %d", n,
 			       VAULT_VALUE);
-	if (vault_ready_to_set(v, x->team, x->name, e) < 0 ||
-	    vault_encrypt(v, context, vault_context(x->team, x->name, context), value, n, &sealed,
-			  e) < 0)
+	if (vault_ready_to_set(v, team, name, e) < 0)
+		return -1;
+	return vault_encrypt(v, context, vault_context(team, name, context), value, n, out, e);
+}
+
+int vault_set(struct vault *v, struct store_secret *x, const void *value, size_t n, struct err *e)
+{
+	auto_buf struct buf sealed = { 0 };
+	int rc;
+
+	if (vault_seal_secret(v, x->team, x->name, value, n, &sealed, e) < 0)
 		return -1;
 	memcpy(x->key, v->id, sizeof(x->key));
 	x->sealed = sealed.p;
@@ -321,4 +328,19 @@ void vault_wipe(struct buf *b)
 	if (b->p)
 		explicit_bzero(b->p, b->room);
 	buf_fini(b);
+}
+
+int vault_make_key(const char *path, struct err *e)
+{
+	struct vault v;
+	int rc;
+
+	vault_open(&v, path);
+	if (v.fd < 0) {
+		*e = v.trouble;
+		return -1;
+	}
+	rc = vault_load(&v, 1, e);
+	vault_close(&v);
+	return rc;
 }

@@ -29,12 +29,17 @@ struct vault {
 /* Opens the file, or creates it (0600, empty). Never fails: an error is returned by later calls. */
 void vault_open(struct vault *v, const char *path);
 void vault_close(struct vault *v);
+/* Creates the file with a key, unless it has one: machines that share secrets get a copy of it. */
+must_check int vault_make_key(const char *path, struct err *e);
 
 /* -1: not a name: letters, digits, '.', '_', '-', the first one a letter or digit. */
 must_check int vault_check_name(const char *name, struct err *e);
 /* Encrypts and stores it. x has team, name, hosts and updated_ns; the rest is set here. */
 must_check int vault_set(struct vault *v, struct store_secret *x, const void *value, size_t n,
 			 struct err *e);
+/* The same for a row that is written otherwise (store/shared_rows.h): appends the encrypted bytes to out. */
+must_check int vault_seal_secret(struct vault *v, const char *team, const char *name,
+				 const void *value, size_t n, struct buf *out, struct err *e);
 /* Appends the value to out, which the caller wipes with vault_wipe(). out_row may be NULL. ERR_NOT_FOUND:
  * no such secret. */
 must_check int vault_get(struct vault *v, const char *team, const char *name, struct buf *out,

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "store/keys.h"
+#include "store/shared_sql.h"
 #include "store/sql.h"
 
 #include <stdlib.h>
@@ -50,13 +51,16 @@ static void account_fini(void *row)
 int store_account_pending(struct store *s, unsigned limit, struct store_accounts *out,
 			  struct err *e)
 {
-	auto_sql struct sql q =
-		sql(s, "SELECT c.kind, c.id, c.verify, c.version, CASE"
-		       " WHEN k.id IS NOT NULL THEN " ACCOUNT_KEY_ROW
-		       " WHEN t.name IS NOT NULL THEN " ACCOUNT_TEAM_ROW " ELSE '' END"
-		       " FROM account_changes c LEFT JOIN keys k ON c.kind = 'key' AND k.id = c.id"
-		       " LEFT JOIN teams t ON c.kind = 'team' AND t.name = c.id"
-		       " ORDER BY c.kind DESC, c.id LIMIT ?");
+	auto_sql struct sql q = sql(
+		s,
+		"SELECT c.kind, c.id, c.verify, c.version, CASE"
+		" WHEN k.id IS NOT NULL THEN " ACCOUNT_KEY_ROW
+		" WHEN t.name IS NOT NULL THEN " ACCOUNT_TEAM_ROW
+		" ELSE coalesce(CASE c.kind WHEN 'network' THEN " SHARED_NETWORK("c.id") " WHEN 'policy' THEN " SHARED_POLICY("c.id") " WHEN 'webhook' THEN " SHARED_WEBHOOK(
+			"c.id") " WHEN 'secret' THEN " SHARED_SECRET("c.id") " END, '') END"
+									     " FROM account_changes c LEFT JOIN keys k ON c.kind = 'key' AND k.id = c.id"
+									     " LEFT JOIN teams t ON c.kind = 'team' AND t.name = c.id"
+									     " ORDER BY c.kind <> 'team', c.kind, c.id LIMIT ?");
 	struct sql_rows rows;
 
 	limit = sql_limit(limit);
@@ -80,10 +84,15 @@ int store_account_sent(struct store *s, const struct store_account *a, struct er
 
 int store_account_verify_all(struct store *s, struct err *e)
 {
-	auto_sql struct sql q = sql(s, "INSERT INTO account_changes (kind, id, verify, version)"
-				       " SELECT 'team', name, 1, 1 FROM teams UNION ALL"
-				       " SELECT 'key', id, 1, 1 FROM keys WHERE shown <> 'gateway'"
-				       " ON CONFLICT DO NOTHING");
+	auto_sql struct sql q =
+		sql(s, "INSERT INTO account_changes (kind, id, verify, version)"
+		       " SELECT 'team', name, 1, 1 FROM teams UNION ALL"
+		       " SELECT 'key', id, 1, 1 FROM keys WHERE shown <> 'gateway' UNION ALL"
+		       " SELECT 'network', team, 1, 1 FROM network_rules UNION ALL"
+		       " SELECT 'policy', team, 1, 1 FROM pipeline_policies UNION ALL"
+		       " SELECT 'webhook', id, 1, 1 FROM webhooks UNION ALL"
+		       " SELECT 'secret', team || '/' || name, 1, 1 FROM secrets WHERE true"
+		       " ON CONFLICT DO NOTHING");
 
 	return sql_run(&q, e);
 }
@@ -112,24 +121,34 @@ static int account_is_pending(struct store *s, const char *kind, const char *id,
 	return sql_row(&q, e);
 }
 
-/* 1: this store has the same. */
-static int account_is_same(struct store *s, const char *kind, const char *id, const char *row,
+/* NULL: there is none. */
+static int account_own_row(struct store *s, const char *kind, const char *id, char **out,
 			   struct err *e)
 {
+	if (store_shared_is_kind(kind))
+		return store_shared_get(s, kind, id, out, e);
 	auto_sql struct sql q =
 		strcmp(kind, "key") == 0
 			? sql(s, "SELECT " ACCOUNT_KEY_ROW " FROM keys k WHERE id = ?")
 			: sql(s, "SELECT " ACCOUNT_TEAM_ROW " FROM teams t WHERE name = ?");
-	auto_free char *own = NULL;
 	int rc;
 
 	sql_text(&q, id);
 	rc = sql_row(&q, e);
-	if (rc <= 0)
-		return rc < 0 ? -1 : !row;
-	own = sql_get_dup(&q);
+	*out = rc > 0 ? sql_get_dup(&q) : NULL;
+	return rc < 0 ? -1 : 0;
+}
+
+/* 1: this store has the same. */
+static int account_is_same(struct store *s, const char *kind, const char *id, const char *row,
+			   struct err *e)
+{
+	auto_free char *own = NULL;
+
+	if (account_own_row(s, kind, id, &own, e) < 0)
+		return -1;
 	if (!row || !own)
-		return 0;
+		return !row && !own;
 	/* Both as the other side writes them: in the order of names. */
 	auto_sql struct sql same =
 		sql(s,
@@ -237,6 +256,8 @@ static int account_change(struct store *s, const char *kind, const char *id, con
 {
 	int is_key = strcmp(kind, "key") == 0, renamed = 0, rc;
 
+	if (store_shared_is_kind(kind))
+		return store_shared_put(s, kind, id, row, e);
 	if (!row)
 		return account_run(s,
 				   is_key ? "DELETE FROM keys WHERE id = ?"
@@ -263,8 +284,8 @@ int store_account_apply(struct store *s, const char *kind, const char *id, const
 {
 	int rc, renamed;
 
-	if (strcmp(kind, "key") != 0 && strcmp(kind, "team") != 0)
-		return err_set(e, ERR_INVALID, "'%.20s' is neither a key nor a team", kind);
+	if (strcmp(kind, "key") != 0 && strcmp(kind, "team") != 0 && !store_shared_is_kind(kind))
+		return err_set(e, ERR_INVALID, "'%.20s' is no kind of a row of the cluster", kind);
 	if (store_begin(s, e) < 0)
 		return -1;
 	rc = account_is_pending(s, kind, id, e);

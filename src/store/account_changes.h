@@ -1,18 +1,18 @@
-/* account_changes.h - keys and teams in several stores: which rows have changed here, and rows that changed elsewhere.
- * Triggers of the tables record every change of a key or team in its transaction, also one by another process
+/* account_changes.h - keys, teams and rows of shared_rows.h in several stores: which rows have changed here, and rows
+ * that changed elsewhere. Triggers of the tables record every change of such a row in its transaction, also one by another process
  * (`atoll key new`). The gateway of a cluster sends them to the database of the cluster (gateway/accounts.h); without
- * a cluster the list has one row per key and team, and is not read.
+ * a cluster the list has one row per row of these tables, and is not read.
  *
  * A row is a JSON object with all columns but the time of the last use, which stays local. */
 #pragma once
-#include "store/store.h"
+#include "store/shared_rows.h"
 
 struct store_account {
-	char kind[8];            /* "key", "team" */
-	char id[STORE_NAME + 1]; /* of a key; the name of a team */
-	int verify;              /* not changed: send it only if it is not known there */
-	int64_t version;         /* grows with each change, for store_account_sent() */
-	char *row;               /* NULL: it was removed */
+	char kind[8];                 /* "key", "team", or of shared_rows.h */
+	char id[STORE_SHARED_ID + 1]; /* of a key; the name of a team */
+	int verify;                   /* not changed: send it only if it is not known there */
+	int64_t version;              /* grows with each change, for store_account_sent() */
+	char *row;                    /* NULL: it was removed */
 };
 struct store_accounts {
 	struct store_account *v;

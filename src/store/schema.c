@@ -990,6 +990,30 @@ static const char process_images[] =
 	"CREATE TRIGGER checkpoints_process_images AFTER DELETE ON checkpoints BEGIN"
 	" DELETE FROM process_images WHERE id = OLD.id; END;";
 
+/* Rows that are the same on all machines of a cluster, and on a node those that came from a gateway: shared_rows.h. */
+#define SHARED_CHANGED(table, kind, of, new_id, old_id)                                            \
+	"CREATE TRIGGER " table "_added AFTER INSERT ON " table ACCOUNT_CHANGED(                   \
+		kind, new_id) "CREATE TRIGGER " table "_changed AFTER UPDATE" of " ON " table      \
+	ACCOUNT_CHANGED(kind, new_id) "CREATE TRIGGER " table "_removed AFTER DELETE ON " table    \
+	ACCOUNT_CHANGED(kind, old_id)
+/* clang-format off */
+static const char shared_rows[] =
+	"CREATE TABLE shared_rows ("
+	" kind TEXT NOT NULL,"
+	" id TEXT NOT NULL,"
+	" at_ns INTEGER NOT NULL,"
+	" PRIMARY KEY (kind, id)"
+	") STRICT, WITHOUT ROWID;"
+	"INSERT INTO account_changes SELECT 'network', team, 1, 1 FROM network_rules;"
+	"INSERT INTO account_changes SELECT 'policy', team, 1, 1 FROM pipeline_policies;"
+	"INSERT INTO account_changes SELECT 'webhook', id, 1, 1 FROM webhooks;"
+	"INSERT INTO account_changes SELECT 'secret', team || '/' || name, 1, 1 FROM secrets;"
+	SHARED_CHANGED("network_rules", "network", "", "NEW.team", "OLD.team")
+	SHARED_CHANGED("pipeline_policies", "policy", "", "NEW.team", "OLD.team")
+	SHARED_CHANGED("webhooks", "webhook", " OF name, url, events, sealed, enabled", "NEW.id", "OLD.id")
+	SHARED_CHANGED("secrets", "secret", "", "NEW.team || '/' || NEW.name", "OLD.team || '/' || OLD.name");
+/* clang-format on */
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -1027,6 +1051,7 @@ const char *const schema_steps[] = {
 	copies,
 	snapshot_checkpoints,
 	process_images,
+	shared_rows,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

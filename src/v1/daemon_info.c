@@ -87,8 +87,9 @@ void info_daemon(struct call *c)
 			(json_int_t)c->api->conf.json_max, "upload_bytes",
 			(json_int_t)c->api->conf.upload_max, "template_bytes",
 			(json_int_t)c->api->conf.template_max, "usage",
-			c->who.box[0] ? json_object() : quota_json(c->api, c->who.team), "started",
-			json_time((uint64_t)c->api->started_ns)));
+			c->who.box[0] || c->api->gateway ? json_object()
+							 : quota_json(c->api, c->who.team),
+			"started", json_time((uint64_t)c->api->started_ns)));
 }
 
 /* ---- Prometheus ---- */

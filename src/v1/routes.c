@@ -212,7 +212,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/receipts", NEED_VIEWER, v1_receipts_list, "get the chain of receipts of this node, by number; of other teams only the links", .query = receipts_list_query, .group = "runs" },
 	{ "GET", "/v1/proofs", NEED_VIEWER, v1_proofs_list, "list proofs of isolation tiers, newest first", .query = proofs_list_query, .group = "daemon" },
 	{ "GET", "/v1/proofs/{proof}", NEED_VIEWER, v1_proofs_show, "get a proof with every attempt and observation", .group = "daemon" },
-	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .group = "runs" },
+	{ "GET", "/v1/receipts/key", NEED_VIEWER, v1_receipts_key, "get the public key that verifies receipts", .query = receipts_key_query, .group = "runs" },
 	{ "GET", "/v1/alerts", NEED_OWNER, v1_alerts_list, "operators: list alerts, newest first", .query = v1_alerts_query, .group = "alerts" },
 	{ "GET", "/v1/alerts/rules", NEED_OWNER, v1_alerts_rules, "operators: list the rules of alerts with their values", .group = "alerts" },
 	{ "PUT", "/v1/alerts/rules/{rule}", NEED_OWNER, v1_alerts_set_rule, "operators: change a rule, or add one", v1_alert_rule_fields, .group = "alerts", .action = "alert.rule" },

@@ -10,6 +10,7 @@
 #include "api/budget.h"
 #include "api/fields.h"
 #include "api/quota.h"
+#include "api/usage_source.h"
 #include "base/cleanup.h"
 #include "fleet/box_network.h"
 #include "record/record.h"
@@ -139,25 +140,38 @@ static int teams_find(struct call *c, const char *name, struct store_team *out)
 	return 0;
 }
 
-static void teams_set_budget(struct api *a, json_t *doc, const char *team)
+static json_t *teams_used_json(struct call *c, const struct store_team *t,
+			       const struct usage_answer *a)
 {
-	json_t *budget = budget_json(a, team);
+	json_t *doc = team_json(c->api, t),
+	       *budget = budget_json(c->api, t->name, a->spent_day, a->spent_month);
 
+	json_object_set_new(doc, "usage", usage_today_json(a));
 	if (budget)
 		json_object_set_new(doc, "budget", budget);
+	return doc;
+}
+
+static void teams_show_used(struct call *c, const struct usage_answer *a)
+{
+	struct store_team t;
+
+	if (teams_find(c, call_param(c, 0), &t))
+		call_json(c, 200, teams_used_json(c, &t, a));
 }
 
 void teams_show(struct call *c)
 {
+	int32_t today = store_day(fleet_now_ns());
 	struct store_team t;
-	json_t *doc;
 
-	if (!teams_find(c, call_param(c, 0), &t))
-		return;
-	doc = team_json(c->api, &t);
-	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
-	teams_set_budget(c->api, doc, t.name);
-	call_json(c, 200, doc);
+	if (teams_find(c, call_param(c, 0), &t))
+		usage_ask(c,
+			  &(struct store_usage_filter){ .team = t.name,
+							.from_day = today,
+							.to_day = today,
+							.by = STORE_BY_DAY },
+			  1, teams_show_used);
 }
 
 /* ---- change ---- */
@@ -315,7 +329,10 @@ void teams_network_put(struct call *c)
 	}
 	last = egress_client_change_team(&c->api->fleet, t.name);
 	call_audit_more(c, "team.network", t.name, "ok", box_network_team_json(lines));
-	network_answer(c, last, 200, box_network_team_json(lines));
+	if (c->api->shared_row_left) /* the boxes are on other machines */
+		call_shared(c, "network", t.name, 200, box_network_team_json(lines));
+	else
+		network_answer(c, last, 200, box_network_team_json(lines));
 }
 
 /* ---- usage ---- */
@@ -334,36 +351,47 @@ static json_t *day_json(int32_t day, const struct store_usage *u)
 			 (json_int_t)u->boxes_created);
 }
 
-void usage_show(struct call *c)
+/* The team that the query names; 0: answered. */
+static int usage_find_team(struct call *c, struct store_team *out)
 {
 	const char *team = call_query(c, "team");
+
+	return teams_find(c, team ? team : c->who.team, out);
+}
+
+static void usage_show_days(struct call *c, const struct usage_answer *a)
+{
 	int32_t today = store_day(fleet_now_ns()), days = (int32_t)call_query_int(c, "days", 7);
 	json_t *items, *doc;
 	struct store_team t;
 
-	if (usage_is_report(c)) {
-		usage_report(c);
+	if (!usage_find_team(c, &t))
 		return;
-	}
-	if (!teams_find(c, team ? team : c->who.team, &t))
-		return;
-	quota_second(c->api); /* writes the latest counts to the store */
 	items = json_array();
-	for (int32_t i = 0; i < days; i++) {
-		struct store_usage u = { 0 };
-		struct err e;
+	for (int32_t day = today; day > today - days; day--) {
+		int32_t at = day - a->first_day;
 
-		if (store_usage_get(c->api->store, t.name, today - i, today - i, &u, &e) < 0) {
-			json_decref(items);
-			call_fail(c, &e);
-			return;
-		}
-		json_array_append_new(items, day_json(today - i, &u));
+		if (at >= 0 && at < USAGE_DAYS)
+			json_array_append_new(items, day_json(day, &a->days[at]));
 	}
-	usage_add_costs(c, t.name, today - days + 1, today, items);
-	doc = team_json(c->api, &t);
-	json_object_set_new(doc, "usage", quota_json(c->api, t.name));
-	teams_set_budget(c->api, doc, t.name);
+	usage_add_costs(c, &a->rows, items);
+	doc = teams_used_json(c, &t, a);
 	json_object_set_new(doc, "days", items);
 	call_json(c, 200, doc);
+}
+
+void usage_show(struct call *c)
+{
+	int32_t today = store_day(fleet_now_ns()), days = (int32_t)call_query_int(c, "days", 7);
+	struct store_team t;
+
+	if (usage_is_report(c))
+		usage_report(c);
+	else if (usage_find_team(c, &t))
+		usage_ask(c,
+			  &(struct store_usage_filter){ .team = t.name,
+							.from_day = today - days + 1,
+							.to_day = today,
+							.by = STORE_BY_DAY },
+			  1, usage_show_days);
 }

@@ -415,11 +415,10 @@ void pipelines_unlearn(struct call *c)
 
 /* ---- policy of the team ---- */
 
-static void tell_policy(struct call *c, const struct store_policy *p)
+static json_t *pipelines_policy_json(const struct store_policy *p)
 {
-	call_json(c, 200,
-		  json_pack("{s:s, s:b}", "scan", p->scan[0] ? p->scan : "block", "memory",
-			    !p->forgetful));
+	return json_pack("{s:s, s:b}", "scan", p->scan[0] ? p->scan : "block", "memory",
+			 !p->forgetful);
 }
 
 void pipelines_policy(struct call *c)
@@ -430,7 +429,7 @@ void pipelines_policy(struct call *c)
 	if (store_policy_get(c->api->store, c->who.team, &policy, &e) < 0)
 		call_fail(c, &e);
 	else
-		tell_policy(c, &policy);
+		call_json(c, 200, pipelines_policy_json(&policy));
 }
 
 void pipelines_set_policy(struct call *c)
@@ -457,7 +456,7 @@ void pipelines_set_policy(struct call *c)
 	if (store_policy_put(c->api->store, c->who.team, &policy, &e) < 0)
 		call_fail(c, &e);
 	else
-		tell_policy(c, &policy);
+		call_shared(c, "policy", c->who.team, 200, pipelines_policy_json(&policy));
 }
 
 /* ---- figures ---- */

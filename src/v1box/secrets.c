@@ -9,6 +9,7 @@
 #include "record/record.h"
 #include "secret/box_ca.h"
 #include "secret/vault.h"
+#include "store/shared_rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,11 +82,17 @@ static int secrets_read_hosts(struct call *c, struct store_secret *x, struct err
 	return 0;
 }
 
+static void secrets_id(const char *team, const char *name, char out[STORE_SHARED_ID + 1])
+{
+	snprintf(out, STORE_SHARED_ID + 1, "%s/%s", team, name);
+}
+
 void secrets_set(struct call *c)
 {
 	struct store_secret x = { .updated_ns = fleet_now_ns() };
 	struct vault *vault = c->api->fleet.vault;
 	auto_secret struct buf value = { 0 };
+	char id[STORE_SHARED_ID + 1];
 	struct err e;
 
 	if (vault_check_name(call_param(c, 0), &e) < 0) {
@@ -99,7 +106,8 @@ void secrets_set(struct call *c)
 		call_fail(c, &e);
 	else {
 		box_secrets_changed(&c->api->fleet, x.team, x.name);
-		call_json(c, x.version == 1 ? 201 : 200, secret_json(c, &x));
+		secrets_id(c->who.team, x.name, id);
+		call_shared(c, "secret", id, x.version == 1 ? 201 : 200, secret_json(c, &x));
 	}
 	store_secret_fini(&x);
 }
@@ -124,11 +132,13 @@ void secrets_show(struct call *c)
 
 void secrets_delete(struct call *c)
 {
+	char id[STORE_SHARED_ID + 1];
 	struct err e;
 
 	if (store_secret_remove(c->api->store, c->who.team, call_param(c, 0), &e) == 0) {
 		box_secrets_changed(&c->api->fleet, c->who.team, call_param(c, 0));
-		call_empty(c, 204);
+		secrets_id(c->who.team, call_param(c, 0), id);
+		call_shared(c, "secret", id, 204, NULL);
 	} else if (e.kind == ERR_NOT_FOUND)
 		secrets_missing(c);
 	else

@@ -8,7 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RECEIPTS_NODE                                                                              \
+	{                                                                                          \
+		"node", FIELD_TEXT, 0, 0, STORE_NAME,                                              \
+			"behind a gateway: the node whose chain it is, by name, number or the id " \
+			"of a run; else ignored",                                                  \
+			NULL                                                                       \
+	}
+const struct field receipts_key_query[] = { RECEIPTS_NODE, { 0 } };
 const struct field receipts_list_query[] = {
+	RECEIPTS_NODE,
 	{ "from", FIELD_INT, 0, 1, INT64_MAX, "number of the first receipt (default: the oldest)",
 	  NULL },
 	{ "limit", FIELD_INT, 0, 1, STORE_PAGE_MAX, "number of items per page (default 100)",

@@ -2,7 +2,7 @@
 #pragma once
 #include "api/api.h"
 
-extern const struct field receipts_list_query[];
+extern const struct field receipts_key_query[], receipts_list_query[];
 
 void v1_receipts_of_run(struct call *c);
 void v1_receipts_list(struct call *c);

@@ -1,5 +1,6 @@
 /* usage.c - see usage.h. Callers see their own team; operators see every team. */
 #include "v1ops/usage.h"
+#include "api/usage_source.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "usage/csv.h"
@@ -131,28 +132,28 @@ static void usage_send_json(struct call *c, const struct store_usage_filter *f,
 	call_json(c, 200, doc);
 }
 
-void usage_report(struct call *c)
+static void usage_report_done(struct call *c, const struct usage_answer *a)
 {
-	struct store_usage_filter f = { 0 }, all;
-	struct store_usage_rows rows = { 0 }, totals = { 0 };
+	struct store_usage_filter f = { 0 };
 	struct err e;
 
-	run_writer_flush(&c->api->fleet.run_writer);
-	if (usage_read_filter(c, &f, &e) < 0) {
-		call_fail(c, &e);
-		return;
-	}
-	all = f;
-	all.by = STORE_BY_NOTHING;
-	if (store_usage_list(c->api->store, &f, &rows, &e) < 0 ||
-	    store_usage_list(c->api->store, &all, &totals, &e) < 0)
+	if (usage_read_filter(c, &f, &e) < 0) /* over midnight */
 		call_fail(c, &e);
 	else if (usage_wants_csv(c))
-		usage_send_csv(c, &f, &rows);
+		usage_send_csv(c, &f, &a->rows);
 	else
-		usage_send_json(c, &f, &rows, &totals);
-	store_usage_rows_fini(&rows);
-	store_usage_rows_fini(&totals);
+		usage_send_json(c, &f, &a->rows, &a->totals);
+}
+
+void usage_report(struct call *c)
+{
+	struct store_usage_filter f = { 0 };
+	struct err e;
+
+	if (usage_read_filter(c, &f, &e) < 0)
+		call_fail(c, &e);
+	else
+		usage_ask(c, &f, 0, usage_report_done);
 }
 
 static const struct store_use *usage_find_day(const struct store_usage_rows *rows, const char *day,
@@ -164,28 +165,19 @@ static const struct store_use *usage_find_day(const struct store_usage_rows *row
 	return NULL;
 }
 
-void usage_add_costs(struct call *c, const char *team, int32_t from_day, int32_t to_day,
-		     json_t *days)
+void usage_add_costs(struct call *c, const struct store_usage_rows *rows, json_t *days)
 {
 	const char *currency = c->api->conf.rates.currency;
-	struct store_usage_filter f = {
-		.team = team, .from_day = from_day, .to_day = to_day, .by = STORE_BY_DAY
-	};
-	struct store_usage_rows rows = { 0 };
 	struct store_use none = { 0 };
-	struct err e;
 	json_t *day;
 	size_t i;
 
-	run_writer_flush(&c->api->fleet.run_writer);
-	(void)!store_usage_list(c->api->store, &f, &rows, &e);
 	snprintf(none.currency, sizeof(none.currency), "%s", currency);
 	json_array_foreach(days, i, day)
 	{
 		const char *text = json_string_value(json_object_get(day, "day"));
-		const struct store_use *u = usage_find_day(&rows, text, currency);
+		const struct store_use *u = usage_find_day(rows, text, currency);
 
 		json_object_set_new(day, "cost", rates_amount_json(u ? u : &none));
 	}
-	store_usage_rows_fini(&rows);
 }

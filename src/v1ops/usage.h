@@ -6,6 +6,6 @@ extern const struct field usage_query[];
 
 int usage_is_report(struct call *c); /* 1: the query asks for it */
 void usage_report(struct call *c);
-/* Adds `cost` to each of the days ("day": "2026-11-18") of a team. */
-void usage_add_costs(struct call *c, const char *team, int32_t from_day, int32_t to_day,
-		     json_t *days);
+/* Adds `cost` to each of the days ("day": "2026-11-18"), from rows by day. */
+struct store_usage_rows;
+void usage_add_costs(struct call *c, const struct store_usage_rows *rows, json_t *days);

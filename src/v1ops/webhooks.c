@@ -215,7 +215,7 @@ void v1_webhooks_create(struct call *c)
 			json_object_set_new(doc, "secret", json_string(generated));
 		http_set(c->req, "Cache-Control", "no-store");
 		http_set(c->req, "Location", "/v1/webhooks/%s", x.id);
-		call_json(c, 201, doc);
+		call_shared(c, "webhook", x.id, 201, doc);
 	}
 	explicit_bzero(generated, sizeof(generated));
 	store_webhook_fini(&x);
@@ -236,7 +236,7 @@ void v1_webhooks_change(struct call *c)
 	if (v1_webhooks_store(c, &x, call_text(c, "secret", NULL), was_enabled, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_json(c, 200, webhook_json(c, &x));
+		call_shared(c, "webhook", x.id, 200, webhook_json(c, &x));
 	store_webhook_fini(&x);
 }
 
@@ -250,11 +250,73 @@ void v1_webhooks_delete(struct call *c)
 	if (v1_webhooks_remove(c, &x, &e) < 0)
 		call_fail(c, &e);
 	else
-		call_empty(c, 204);
+		call_shared(c, "webhook", x.id, 204, NULL);
 	store_webhook_fini(&x);
 }
 
-/* ---- reading ---- */
+/* ---- reading: in a cluster each machine delivers the events of its own boxes ---- */
+
+static json_int_t webhook_count(const json_t *doc, const char *name)
+{
+	return json_integer_value(json_object_get(doc, name));
+}
+
+static void webhook_merge(json_t *doc, const json_t *other)
+{
+	static const char *const counts[] = { "waiting", "failed", "delivered", "lost" };
+	const char *error = json_string_value(json_object_get(other, "error")),
+		   *at = json_string_value(json_object_get(other, "delivered_at")),
+		   *last = json_string_value(json_object_get(doc, "delivered_at"));
+
+	for (unsigned i = 0; i < ARRAY_LEN(counts); i++)
+		json_object_set_new(doc, counts[i],
+				    json_integer(webhook_count(doc, counts[i]) +
+						 webhook_count(other, counts[i])));
+	if (error && *error)
+		json_object_set_new(doc, "error", json_string(error));
+	if (at && (!last || strcmp(at, last) > 0))
+		json_object_set_new(doc, "delivered_at", json_string(at));
+}
+
+static void webhook_merge_list(json_t *doc, const json_t *other)
+{
+	json_t *one, *more;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(doc, "items"), i, one) json_array_foreach(
+		json_object_get(other, "items"), k,
+		more) if (json_equal(json_object_get(one, "id"), json_object_get(more, "id")))
+		webhook_merge(one, more);
+}
+
+static int64_t webhook_next(const json_t *doc)
+{
+	const char *next = json_string_value(json_object_get(doc, "next"));
+
+	return next ? strtoll(next, NULL, 10) : INT64_MAX;
+}
+
+/* Each machine has sent all after the position of the request, up to its own `next`. */
+static void webhook_merge_failed(json_t *doc, const json_t *other)
+{
+	json_t *items = json_object_get(doc, "items");
+	int64_t mine = webhook_next(doc), more = webhook_next(other),
+		last = mine < more ? mine : more;
+
+	json_array_extend(items, json_object_get(other, "items"));
+	for (size_t i = json_array_size(items); last < INT64_MAX && i-- > 0;)
+		if (webhook_count(json_array_get(items, i), "seq") > last)
+			json_array_remove(items, i);
+	if (last < mine)
+		json_object_set(doc, "next", json_object_get(other, "next"));
+}
+
+static void webhook_merge_replayed(json_t *doc, const json_t *other)
+{
+	json_object_set_new(
+		doc, "replayed",
+		json_integer(webhook_count(doc, "replayed") + webhook_count(other, "replayed")));
+}
 
 void v1_webhooks_list(struct call *c)
 {
@@ -270,7 +332,7 @@ void v1_webhooks_list(struct call *c)
 	for (unsigned i = 0; i < rows.n; i++)
 		json_array_append_new(items, webhook_json(c, &rows.v[i]));
 	store_webhooks_fini(&rows);
-	call_list(c, items, NULL);
+	call_merged(c, 200, json_pack("{s:o, s:n}", "items", items, "next"), webhook_merge_list);
 }
 
 void v1_webhooks_show(struct call *c)
@@ -278,7 +340,7 @@ void v1_webhooks_show(struct call *c)
 	struct store_webhook x = { 0 };
 
 	if (v1_webhooks_find(c, &x))
-		call_json(c, 200, webhook_json(c, &x));
+		call_merged(c, 200, webhook_json(c, &x), webhook_merge);
 	store_webhook_fini(&x);
 }
 
@@ -313,7 +375,9 @@ void v1_webhooks_failed(struct call *c)
 			json_array_append_new(items, delivery_json(&rows.v[i]));
 		if (rows.more)
 			snprintf(next, sizeof(next), "%lld", (long long)rows.v[rows.n - 1].seq);
-		call_list(c, items, next);
+		call_merged(c, 200,
+			    json_pack("{s:o, s:s?}", "items", items, "next", *next ? next : NULL),
+			    webhook_merge_failed);
 	}
 	store_deliveries_fini(&rows);
 	store_webhook_fini(&x);
@@ -330,12 +394,13 @@ void v1_webhooks_replay(struct call *c)
 		return;
 	if (store_delivery_replay(c->api->store, x.id, seq, fleet_now_ns(), &n, &e) < 0) {
 		call_fail(c, &e);
-	} else if (seq && !n) {
+	} else if (seq && !n && !c->api->merged) {
 		call_error(c, 404, "not_found", "this webhook has no such failed delivery", NULL,
 			   "list them: GET /v1/webhooks/{webhook}/failed");
 	} else {
 		webhook_runner_changed(c->api->webhooks);
-		call_json(c, 200, json_pack("{s:I}", "replayed", (json_int_t)n));
+		call_merged(c, 200, json_pack("{s:I}", "replayed", (json_int_t)n),
+			    webhook_merge_replayed);
 	}
 	store_webhook_fini(&x);
 }

@@ -219,9 +219,91 @@ a_client_cannot_name_an_identity() {
 	return 0
 }
 
-paths_that_gateways_do_not_serve_are_named() {
-	ask GET /v1/webhooks
-	is "$status $(of_body .error.code)" "501 not_supported" "$(cat body)"
+# A box whose program writes the head of the request that it gets to the file head.
+heads_of_requests_have_nothing_that_a_client_says_about_the_cluster() {
+	create '{}'
+	json POST "/v1/boxes/$box/execs" '{"background": true, "command": ["python3", "-c", "import socket\ns=socket.create_server((\"127.0.0.1\",3000))\nopen(\"ready\",\"w\")\nc=s.accept()[0]\nopen(\"head\",\"wb\").write(c.recv(9999))\nc.send(b\"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok\")"]}'
+	is "$status" 201 "$(cat body)"
+	listens() { ask GET "/v1/boxes/$box/files?path=ready" && [ "$status" = 200 ]; }
+	soon listens
+	json PUT "/v1/boxes/$box/ports/3000" '{"public": true}'
+	port=${url##*:}
+	is "$(curl -s -o body -w '%{http_code}' --max-time 20 -H 'Atoll-Identity: default owner uid:0 - 0 - -' -H 'Atoll-Forwarded: 40' -H 'ATOLL-Anything: x' \
+		--resolve "3000-$box.localhost:$port:127.0.0.1" "http://3000-$box.localhost:$port/")" 200 "$(cat body)"
+	ask GET "/v1/boxes/$box/files?path=head"
+	is "$status" 200
+	lacks "$(tr A-Z a-z <body)" atoll-
+	ask DELETE "/v1/boxes/$box"
+	# Nor do they change what a request with a key does.
+	ask GET /v1/boxes -H 'Atoll-Forwarded: 1, 2, 40'
+	is "$status" 200
+}
+
+paths_between_machines_are_not_for_clients() {
+	for path in /cluster/rows /cluster/copies /cluster/snapshots/x /cluster/restart /cluster/join /tunnel //cluster/rows /v1/../cluster/rows \
+		"/v1/boxes/aac$(printf 'a%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)/../../../cluster/rows" /cluster%2frows /%63luster/rows; do
+		for at in "$url" "$(address_of one)"; do
+			for method in GET PUT POST; do
+				is "$(curl -s -o body -w '%{http_code}' --path-as-is --max-time 20 -X $method -H "X-API-Key: $key" -H 'Atoll-Identity: default owner uid:0 - 0 - -' \
+					-H 'Content-Type: application/json' -d '{"rows": []}' "$at$path" | grep -v -e 400 -e 401 -e 404 -e 405 -e 429)" '' "$method $at$path"
+			done
+		done
+	done
+}
+
+ids_of_nodes_that_do_not_exist_are_not_found() {
+	twelve=bbbbbbbbbbbb
+	for id in zzz$twelve 777$twelve aaa$twelve aad$twelve; do # 32767 at most; number 0; 3
+		ask GET "/v1/boxes/$id"
+		is "$status $(of_body .error.code)" "404 not_found" "$id: $(cat body)"
+		ask DELETE "/v1/boxes/$id"
+		is "$status" 404 "$id: $(cat body)"
+		ask GET "/sandboxes/$id"
+		is "$status" 404 "$id: $(cat body)"
+		ask GET "/v1/runs/$id"
+		is "$status" 404 "$id: $(cat body)"
+	done
+	for id in AAC$twelve "aac${twelve}b" "aac$twelve%00" 'aac%2e%2e' 1; do
+		ask GET "/v1/boxes/$id"
+		case $status in 400 | 404) ;; *) fail "$id: $status $(cat body)" ;; esac
+	done
+	# An id of a node that exists, of a box that does not.
+	ask GET "/v1/boxes/aac$twelve"
+	is "$status" 404 "$(cat body)"
+	# A removed node.
+	sql "insert into atoll.nodes (number, name, fingerprint, state, removed) values (77, 'left', '-', 'removed', now())"
+	ask GET "/v1/boxes/acn$twelve"
+	is "$status" 404 "$(cat body)"
+}
+
+a_name_of_fifteen_letters_is_a_name() {
+	json POST /v1/boxes '{"name": "integrationtest"}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	ask GET /v1/boxes/integrationtest
+	is "$status $(of_body .id)" "200 $box" "$(cat body)"
+	ask DELETE /v1/boxes/integrationtest
+	is "$status" 204 "$(cat body)"
+	# One that begins with the number of a node would be an id.
+	json POST /v1/boxes '{"name": "aacintegrations"}'
+	is "$status $(of_body .error.code)" "400 invalid" "$(cat body)"
+	has "$(cat body)" 'number of a node'
+}
+
+a_preview_is_found_by_the_name_of_its_box() {
+	create '{"name": "shown"}'
+	json POST "/v1/boxes/$box/execs" '{"background": true, "command": "echo seen >index.html; python3 -m http.server 3000"}'
+	json PUT "/v1/boxes/$box/ports/3000" '{"public": true}'
+	is "$status" 200 "$(cat body)"
+	port=${url##*:}
+	shown() { curl -s -L -o body --max-time 20 --resolve "3000-$box.localhost:$port:127.0.0.1" --resolve "3000-shown.localhost:$port:127.0.0.1" "http://3000-shown.localhost:$port/index.html" && [ "$(cat body)" = seen ]; }
+	soon shown
+	ask DELETE "/v1/boxes/$box"
+}
+
+a_path_of_no_daemon_is_not_found() {
+	ask GET /v1/nothing
+	is "$status" 404 "$(cat body)"
 	ask GET /v1/who
 	is "$status $(of_body .team)" "200 default"
 	is "$(curl -s -o body -w '%{http_code}' "$url/v1/boxes")" 401

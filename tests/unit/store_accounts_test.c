@@ -1,7 +1,11 @@
 /* Keys and teams of several stores: what is pending, and rows of other stores. */
 #include "store/account_changes.h"
 #include "store/keys.h"
+#include "store/network.h"
+#include "store/pipelines.h"
+#include "store/secrets.h"
 #include "store/teams.h"
+#include "store/webhooks.h"
 #include "store_dir.h"
 #include "tap.h"
 
@@ -145,4 +149,103 @@ TEST(a_mirrored_key_or_team_of_a_node_is_not_sent)
 	CHECK_INT(exchange(a, b), 0);
 	CHECK_OK(store_account_verify_all(a, &err));
 	CHECK_INT(exchange(a, b), 2); /* two teams, to verify; no key */
+}
+
+TEST(what_a_team_sets_reaches_the_other_store)
+{
+	struct store_secret secret = { .team = "default",
+				       .name = "TOKEN",
+				       .key = "0123456789abcdef",
+				       .sealed = (void *)"\0sealed\xff",
+				       .sealed_n = 8,
+				       .updated_ns = 5 },
+			    got = { 0 };
+	struct store_webhook hook = { .team = "default",
+				      .name = "all",
+				      .format = "atoll",
+				      .url = "http://127.0.0.1/",
+				      .events = "[\"box.*\"]",
+				      .sealed = (void *)"x",
+				      .sealed_n = 1,
+				      .enabled = 1,
+				      .created_ns = 7 },
+			     other = { 0 };
+	struct store_policy policy = { .scan = "warn", .forgetful = 1 }, read;
+	char *rules = NULL;
+
+	STORE(a, dir_a);
+	STORE(b, dir_b);
+	exchange(a, b);
+	exchange(b, a);
+	CHECK_OK(id_new(hook.id, &err));
+	CHECK_OK(store_secret_put(a, &secret, &err));
+	CHECK_OK(store_webhook_add(a, &hook, 10, &err));
+	CHECK_OK(store_policy_put(a, "default", &policy, &err));
+	CHECK_OK(store_network_rules_put(a, "default", "[\"example.org\"]", &err));
+	CHECK_INT(exchange(a, b), 4);
+	CHECK_INT(exchange(b, a), 0); /* nothing that came from a */
+	CHECK_OK(store_secret_find(b, "default", "TOKEN", &got, &err));
+	CHECK_INT(got.version, 1);
+	CHECK_INT(got.sealed_n, 8);
+	CHECK(memcmp(got.sealed, secret.sealed, 8) == 0);
+	CHECK_STR(got.hosts, "[]");
+	store_secret_fini(&got);
+	CHECK_OK(store_webhook_find(b, "default", "all", &other, &err));
+	CHECK_STR(other.id, hook.id);
+	CHECK_STR(other.events, hook.events);
+	store_webhook_fini(&other);
+	CHECK_OK(store_policy_get(b, "default", &read, &err));
+	CHECK_STR(read.scan, "warn");
+	CHECK_OK(store_network_rules_get(b, "default", &rules, &err));
+	CHECK_STR(rules, "[\"example.org\"]");
+	free(rules);
+	/* The figures of a webhook are those of each machine. */
+	CHECK_OK(store_webhook_find(b, "default", "all", &other, &err));
+	CHECK_INT(store_webhook_arrived(b, hook.id, other.seq, other.seq + 3, 3, 9, &err), 1);
+	store_webhook_fini(&other);
+	CHECK_INT(exchange(b, a), 0);
+	CHECK_OK(store_secret_remove(b, "default", "TOKEN", &err));
+	CHECK_OK(store_network_rules_put(b, "default", NULL, &err));
+	CHECK_INT(exchange(b, a), 2);
+	CHECK(store_secret_find(a, "default", "TOKEN", &got, &err) < 0);
+	CHECK_OK(store_network_rules_get(a, "default", &rules, &err));
+	CHECK(!rules);
+	/* A secret can be made again; rows of other forms change nothing. */
+	CHECK_OK(store_secret_put(a, &secret, &err));
+	CHECK_INT(exchange(a, b), 1);
+	CHECK(store_account_apply(b, "secret", "default/TOKEN", "{\"team\": \"default\"}", &err) <
+	      0);
+	CHECK(store_account_apply(b, "secret", "default/OTHER",
+				  "{\"team\": \"default\", \"name\": \"X\", \"sealed\": \"zz\"}",
+				  &err) < 0);
+	CHECK(store_account_apply(b, "network", "unknown", "{\"rules\": []}", &err) < 0);
+}
+
+TEST(a_node_removes_secrets_that_nothing_names)
+{
+	struct store_secret x = { .team = "default",
+				  .name = "TOKEN",
+				  .key = "0123456789abcdef",
+				  .sealed = (void *)"sealed",
+				  .sealed_n = 6 };
+	struct store_shared_rows l = { 0 };
+
+	STORE(s, dir);
+	CHECK_OK(store_secret_put(s, &x, &err));
+	snprintf(x.name, sizeof(x.name), "OWN"); /* not from a gateway */
+	CHECK_OK(store_secret_put(s, &x, &err));
+	CHECK_OK(store_shared_mark(s, "secret", "default/TOKEN", 100, &err));
+	CHECK_OK(store_shared_prune(s, 100, &err));
+	CHECK_OK(store_shared_marked(s, 1, &l, &err));
+	CHECK_INT(l.n, 1);
+	CHECK_STR(l.v[0].id, "default/TOKEN");
+	store_shared_rows_fini(&l);
+	CHECK_OK(store_shared_prune(s, 101, &err));
+	CHECK_OK(store_shared_marked(s, 1, &l, &err));
+	CHECK_INT(l.n, 0);
+	store_shared_rows_fini(&l);
+	CHECK(store_secret_find(s, "default", "TOKEN", &x, &err) < 0);
+	x = (struct store_secret){ 0 };
+	CHECK_OK(store_secret_find(s, "default", "OWN", &x, &err));
+	store_secret_fini(&x);
 }

@@ -122,7 +122,10 @@ TEST(lists_creations_and_local_paths_are_distinguished)
 	CHECK_INT(at("GET", "/healthz", NULL, NULL).kind, TARGET_LOCAL);
 	CHECK_INT(at("GET", "/assets/app.js", NULL, NULL).kind, TARGET_LOCAL);
 	/* A path of nodes that gateways do not serve is never answered from the gateway's own empty store. */
-	CHECK_INT(at("GET", "/v1/webhooks", NULL, NULL).kind, TARGET_ABSENT);
+	CHECK_INT(at("GET", "/v1/webhooks", NULL, NULL).kind, TARGET_LOCAL);
+	CHECK_INT(at("PUT", "/v1/secrets/A", NULL, NULL).kind, TARGET_LOCAL);
+	CHECK_INT(at("DELETE", "/v1/packages/x", NULL, NULL).kind, TARGET_EVERY);
+	CHECK_INT(at("GET", "/v1/receipts/key", NULL, NULL).kind, TARGET_CHAIN);
 	CHECK_INT(at("GET", "/v1/boxesx", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("GET", "/v1", NULL, NULL).kind, TARGET_ABSENT);
 	CHECK_INT(at("POST", "/v1/schedules", NULL, NULL).kind, TARGET_CREATE);
