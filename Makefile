@@ -49,6 +49,9 @@ bench-race: build ## eight attempts in copies of a box, together and one after t
 chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpoints and rollbacks (needs root; 10 minutes)
 	@KILLS=1000 ATOLL=$(abspath build/atoll) tests/system/checkpoint_kill.sh
 
+chaos-pause: build ## kill -9 of every process at 30 moments of pauses to the disk and resumes (needs root; minutes)
+	@ATOLL=$(abspath build/atoll) tests/stress/pause_kill.sh
+
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
 
@@ -175,4 +178,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race
+.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race

@@ -1,19 +1,21 @@
 /* pause.c - see pause.h.
  *
- *   programs stopped ─► files, images ─► files on the disk ─► row: paused, image ─► box of the keeper ends
+ *   init has answered: it has handled every START before ─► programs stopped ─► files, images ─► files on the disk ─► row: paused, image ─► box of the keeper ends
  *        └── any failure: programs continue, the checkpoint is removed */
 #include "checkpoint/pause.h"
 #include "checkpoint/internal.h"
 #include "checkpoint/memory.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct checkpoint_pausing {
 	struct checkpoints *all;
 	struct checkpoint_job *job;
-	char box[ID_MAX + 1];
+	struct init_call asked;
+	char box[ID_MAX + 1], author[STORE_NAME + 1];
 };
 
 static void pause_undo(struct checkpoints *c, const struct store_checkpoint *row)
@@ -54,12 +56,39 @@ static void pause_taken(void *ctx, const struct store_checkpoint *row, const str
 	pause_undo(c, row);
 }
 
+/* A program whose START is still on its way would be missing in the image. */
+static void pause_settled(struct init_call *x, const struct frame *f, size_t len, int *fd)
+{
+	struct checkpoint_pausing *p = loop_owner(x, struct checkpoint_pausing, asked);
+	struct checkpoint_want want = { .reason = CHECKPOINT_PAUSE,
+					.author = p->author,
+					.memory = 1,
+					.stop = 1,
+					.durable = 1 };
+	struct box *b = fleet_find(p->all->fleet, p->box);
+	struct err e;
+
+	(void)f;
+	(void)len;
+	(void)fd;
+	init_conn_remove_call(x);
+	if (!b || !b->storing) {
+		free(p);
+	} else if (checkpoint_take(p->all, b, &want, pause_taken, p, &p->job, &e) < 0) {
+		free(p);
+		box_store_failed(b, &e);
+	}
+}
+
+static void pause_lost(struct init_call *x)
+{
+	free(loop_owner(x, struct checkpoint_pausing, asked)); /* the box has ended */
+}
+
 int checkpoint_pause(struct checkpoints *c, struct box *b, const char *author, struct box_wait *w,
 		     struct err *e)
 {
-	const struct checkpoint_want want = {
-		.reason = CHECKPOINT_PAUSE, .author = author, .memory = 1, .stop = 1, .durable = 1
-	};
+	static const struct init_call_ops on = { .answer = pause_settled, .lost = pause_lost };
 	struct checkpoint_pausing *p;
 
 	if (box_store_check(b, e) < 0)
@@ -69,10 +98,8 @@ int checkpoint_pause(struct checkpoints *c, struct box *b, const char *author, s
 		abort();
 	p->all = c;
 	memcpy(p->box, b->row.id, sizeof(p->box));
-	if (checkpoint_take(c, b, &want, pause_taken, p, &p->job, e) < 0) {
-		free(p);
-		return -1;
-	}
+	snprintf(p->author, sizeof(p->author), "%s", author);
 	box_store_begin(b, w);
+	init_conn_request(&b->line, &p->asked, &on, WIRE_STAT, 0);
 	return 0;
 }

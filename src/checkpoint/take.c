@@ -97,10 +97,12 @@ static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, c
 		log_warn("a checkpoint does not survive a power failure yet",
 			 LOG_S("checkpoint", j->row.id), LOG_E(f ? &own : e));
 	/* Ready in any case: the answer states which. */
-	if (!j->stop || (j->row.durable && !j->unsaved.kind))
+	if (!j->stop || (j->row.durable && !j->unsaved.kind)) {
 		take_finish(j, NULL);
-	else
-		take_finish(j, j->unsaved.kind ? &j->unsaved : f ? &own : e);
+		return;
+	}
+	checkpoint_memory_drop(j->all, j->row.id); /* the programs continue */
+	take_finish(j, j->unsaved.kind ? &j->unsaved : f ? &own : e);
 }
 
 static void take_sync_files(struct checkpoint_job *j)

@@ -160,6 +160,8 @@ void exec_attach_again(struct exec *r)
 
 	if (r->over)
 		return;
+	r->restored = 1; /* it was started: a refusal would be no answer to that */
+	r->tries = 0;
 	memcpy(from, r->init_call.next_byte, sizeof(from));
 	memcpy(until, r->init_call.granted, sizeof(until));
 	init_conn_attach(&r->box->line, &r->init_call, r->ref, &exec_call_ops, t ? t->streams : 0,

@@ -224,6 +224,22 @@ got b"
 	api DELETE "/v1/boxes/$b"
 }
 
+a_program_that_was_started_just_before_a_pause_is_in_the_image() {
+	for turn in 1 2 3; do
+		box
+		api POST "/v1/boxes/$b/execs" '{"command":["sed","-u","s/^/got /"], "background":true, "open_stdin":true}'
+		is "$code" 201 "$body"
+		x=$(get .id)
+		api POST "/v1/boxes/$b/pause" '{"to":"disk"}'
+		is "$code" 200 "$body"
+		api POST "/v1/boxes/$b/resume"
+		is "$code" 200 "$body"
+		send "$b" "$x" "line$turn"
+		soon output_has "$b" "$x" "got line$turn"
+		api DELETE "/v1/boxes/$b"
+	done
+}
+
 a_box_with_a_program_that_cannot_be_captured_is_not_paused_and_continues() {
 	box
 	start "$b"
