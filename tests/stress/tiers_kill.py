@@ -54,7 +54,7 @@ def box(d, snapshot=None):
 
 
 def run(d, at, command):
-    return ask(d, "POST", "/v1/boxes/%s/execs" % at, {"command": command, "timeout_ms": 60000})
+    return ask(d, "POST", "/v1/boxes/%s/execs" % at, {"command": ["sh", "-c", command], "timeout_ms": 60000})
 
 
 class Request(threading.Thread):
@@ -120,7 +120,7 @@ def case(d, tier, moment, victim, mine, other, snapshot):
             problem("%s: no box: %s" % (what, str(doc)[:200]))
             return
     if moment == "exec":
-        status, doc = ask(d, "POST", "/v1/boxes/%s/execs" % at, {"command": "echo on; sleep 2; echo off", "background": True})
+        status, doc = ask(d, "POST", "/v1/boxes/%s/execs" % at, {"command": ["sh", "-c", "echo on; sleep 2; echo off"], "background": True})
         run_id = doc.get("id")
         if not kill(d, victim, ENGINE[tier], mine, moment):
             problem(what + ": there was nothing to kill")
