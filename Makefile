@@ -118,7 +118,7 @@ wasm: build ## prepare every module of the isolation tier wasm, and test them (n
 	@tests/stress/wasm.sh
 
 prove: build ## prove every isolation tier that this host can have (needs root and build-test; minutes)
-	@tests/run -b build -j 1 tests/stress/prove_tiers.sh
+	@PROBE=$(abspath build/probe) ATOLL=$(abspath build/atoll) ATOLL_TEST_BIN=$(abspath build-test/atoll) tests/stress/prove_tiers.sh
 
 prove-mutants: build ## leave out every isolation step once and see the proof fail (needs root and build-test; minutes)
 	@tests/run -b build -j 1 tests/stress/prove_mutants.sh tests/stress/process_mutants.sh tests/stress/engine_mutants.sh
