@@ -91,6 +91,19 @@ chaos-daemons: build ## gateways, nodes and boxes that restart elsewhere, with r
 node-loss: build ## single faults of nodes: lost in under 5 s, restarted elsewhere within 10 s (needs root; FAULTS=200; an hour)
 	@unshare --net python3 -B tests/cluster/loss.py $(CURDIR)/build $${FAULTS:-200} $${ENGINE:-postgres} $${SEED:-}
 
+rolling-restart: build ## upgrade and restart of every gateway and node under load (needs root; PREVIOUS=a build folder of the last release; a minute)
+	@unshare --net python3 -B tests/cluster/rolling.py $(CURDIR)/build $(PREVIOUS)
+
+engines-down: build ## PostgreSQL, then etcd, are away for a minute under load (needs root; DOWN=60)
+	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) postgres
+	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) etcd
+
+engine-faults: build ## engines that refuse, are read-only, full, slow, newer or without quorum: at a start, a creation and a loss (needs root; five minutes)
+	@unshare --net python3 -B tests/cluster/engine_faults.py $(CURDIR)/build
+
+bench-nodes: build ## memory and CPU of a gateway with 1,000 simulated nodes (needs root; two minutes)
+	@ninja -C build atoll-bench-nodes >/dev/null && bench/nodes
+
 bounds-ui: build ## the web UI with 30 s offline, 1 GB of output, 100,000 files (needs root, chromium; minutes)
 	@UI_OFFLINE_S=30 UI_FLOOD_MB=1000 UI_FILES=100000 tests/run -b build tests/system/ui_bounds.sh
 
@@ -178,4 +191,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race
+.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down engine-faults bench-nodes

@@ -506,7 +506,8 @@ void gateway_lease_renewed(struct gateway_lease *g, uint64_t now, enum lease_ans
 			   const struct view *v)
 {
 	g->asking = 0;
-	lease_lapse(g, now);
+	if (a == LEASE_DONE)
+		lease_lapse(g, now);
 	if (a == LEASE_REFUSED || a == LEASE_NOT_FOUND) {
 		lease_refused(g, now, a);
 	} else if (a == LEASE_DONE) {
@@ -547,8 +548,10 @@ uint64_t gateway_lease_wake_ms(const struct gateway_lease *g, uint64_t now)
 
 	if (!g->asking && g->next_ms < at)
 		at = g->next_ms;
+	/* A connected one waits for a lease, which no time brings. */
 	for (unsigned i = 0; i < g->nnodes; i++)
-		if (g->nodes[i].phase == PHASE_DRAINING && g->nodes[i].again_ms < at)
+		if (g->nodes[i].phase == PHASE_DRAINING && !g->nodes[i].connected &&
+		    g->incarnation && g->nodes[i].again_ms < at)
 			at = g->nodes[i].again_ms;
 	return at > now ? at - now : 0;
 }

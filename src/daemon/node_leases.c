@@ -1,14 +1,20 @@
 /* node_leases.c - see node_leases.h. */
 #include "daemon/node_leases.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "cluster/lease.h"
 #include "fleet/box.h"
 #include "store/node_epoch.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { NODE_LEASES_GATEWAYS = 32, NODE_LEASES_LOOK_MS = 50 };
+#define NODE_LEASES_MARK "last_lease"
+enum { NODE_LEASES_GATEWAYS = 32, NODE_LEASES_LOOK_MS = 50, NODE_LEASES_MARK_LEN = 20 };
 
 struct node_leases {
 	struct api *api;
@@ -18,6 +24,9 @@ struct node_leases {
 		[NODE_LEASES_GATEWAYS]; /* of gateways, by their position in cluster.gateways */
 	struct timer look;              /* while superseded boxes end */
 	uint64_t until_ms;              /* end of the last lease; 0: none since the start */
+	/* When a heartbeat was acknowledged last, in ms since 1970: for the first return after a start. */
+	int mark;
+	int64_t marked_ms; /* before this start; 0: never */
 };
 
 /* ---- rule 9 ---- */
@@ -126,17 +135,57 @@ static void node_leases_end_superseded(struct node_leases *x, const json_t *owne
 	}
 }
 
+/* ---- the time of the last lease, also of an earlier process ---- */
+
+static int64_t node_leases_unix_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int node_leases_open_mark(struct node_leases *x, const char *folder, struct err *e)
+{
+	auto_fd int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char text[NODE_LEASES_MARK_LEN + 1] = "";
+
+	x->mark = dir < 0 ? -1 : openat(dir, NODE_LEASES_MARK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (x->mark < 0)
+		return err_sys(e, "open %.160s/" NODE_LEASES_MARK, folder);
+	if (pread(x->mark, text, NODE_LEASES_MARK_LEN, 0) > 0)
+		x->marked_ms = strtoll(text, NULL, 10);
+	return 0;
+}
+
+/* Not synchronised: after the end of the machine its boxes have ended, too. */
+static void node_leases_put_mark(const struct node_leases *x)
+{
+	char text[NODE_LEASES_MARK_LEN + 1];
+
+	snprintf(text, sizeof(text), "%-*lld", NODE_LEASES_MARK_LEN,
+		 (long long)node_leases_unix_ms());
+	if (pwrite(x->mark, text, NODE_LEASES_MARK_LEN, 0) < 0)
+		return; /* the disk is full: the next return states a longer time */
+}
+
+static int64_t node_leases_away_ms(const struct node_leases *x)
+{
+	if (x->until_ms > LEASE_NODE_MS)
+		return (int64_t)(loop_now_ms() - (x->until_ms - LEASE_NODE_MS));
+	return x->marked_ms > 0 ? node_leases_unix_ms() - x->marked_ms : -1;
+}
+
 /* Boxes that have stayed here can be reached again. */
 static void node_leases_report_return(struct node_leases *x)
 {
 	struct fleet *f = &x->api->fleet;
-	uint64_t now = loop_now_ms(),
-		 last = x->until_ms > LEASE_NODE_MS ? x->until_ms - LEASE_NODE_MS : 0;
+	int64_t away_ms = node_leases_away_ms(x);
 
-	for (struct box *b = fleet_next(f, NULL); b && last; b = fleet_next(f, b))
+	for (struct box *b = fleet_next(f, NULL); b && away_ms >= 0; b = fleet_next(f, b))
 		if (b->because == CAUSE_EXIT && !b->is_spare)
 			fleet_emit(f, b->row.team, b->row.id, "box.reachable",
-				   json_pack("{sI}", "unreachable_ms", (json_int_t)(now - last)));
+				   json_pack("{sI}", "unreachable_ms", (json_int_t)away_ms));
 }
 
 static void node_leases_return(struct node_leases *x, int64_t before, const json_t *owned)
@@ -189,6 +238,8 @@ void node_leases_acknowledged(struct node_leases *x, unsigned gateway, uint64_t 
 		return;
 	node_lease_acked_at(&x->lease, (int)x->numbers[gateway], sent_ms);
 	node_leases_use(x);
+	if (node_leases_left_ms(x))
+		node_leases_put_mark(x);
 }
 
 void node_leases_closed(struct node_leases *x, unsigned gateway)
@@ -204,7 +255,7 @@ uint64_t node_leases_left_ms(const struct node_leases *x)
 
 /* ---- life ---- */
 
-int node_leases_new(struct node_leases **out, struct api *a, struct err *e)
+int node_leases_new(struct node_leases **out, struct api *a, const char *folder, struct err *e)
 {
 	struct node_leases *x = calloc(1, sizeof(*x));
 	int64_t epoch;
@@ -214,6 +265,10 @@ int node_leases_new(struct node_leases **out, struct api *a, struct err *e)
 	if (store_node_epoch_get(a->store, &epoch, e) < 0) {
 		free(x);
 		return err_in(e, "the epoch of this node");
+	}
+	if (node_leases_open_mark(x, folder, e) < 0) {
+		free(x);
+		return -1;
 	}
 	x->api = a;
 	node_lease_init(&x->lease, epoch);
@@ -234,5 +289,6 @@ void node_leases_free(struct node_leases *x)
 	if (!x)
 		return;
 	timer_fini(&x->look);
+	close(x->mark);
 	free(x);
 }

@@ -561,7 +561,7 @@ int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_co
 	x->supervisor = supervisor;
 	x->source.read = cluster_read_figures;
 	metrics_add_source(a->metrics, &x->source);
-	if (x->client_tls && node_leases_new(&x->node_leases, a, e) < 0)
+	if (x->client_tls && node_leases_new(&x->node_leases, a, x->start->folder, e) < 0)
 		return -1;
 	if (x->client_tls)
 		a->labels = config_list(x->start->config, CONFIG_CLUSTER_LABELS);
@@ -584,6 +584,11 @@ int server_cluster_start(struct server_cluster *x, struct err *e)
 	if (x->client_tls)
 		cluster_start_node(x);
 	return 0;
+}
+
+int server_cluster_is_used(const struct server_cluster *x)
+{
+	return x && x->client && !x->stopped && tunnel_client_figures(x->client).busy > 0;
 }
 
 void server_cluster_stop(struct server_cluster *x)

@@ -4,7 +4,7 @@
 #include "coordinator/coordinator.h"
 #include "loop/loop.h"
 
-enum { NAMES_ANSWER_MS = 1000, NAMES_CACHE_MS = 1000, NAMES_TEXT = 200 };
+enum { NAMES_ANSWER_MS = 800, NAMES_CACHE_MS = 1000, NAMES_TEXT = 200 };
 #define NAMES_CLAIM "-" /* in place of the id of a box that is being created */
 
 struct gateway_names;

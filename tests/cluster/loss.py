@@ -101,6 +101,7 @@ def make_plain(c, node):
     box = c.create_on(node)
     c.execute(box, "echo %s >kept; echo 0 >beat; (setsid sh -c 'while :; do echo $(($(cat beat) + 1)) >beat; sleep 1; done' >/dev/null 2>&1 &)" % node.name)
     plain[node.name] = box
+    returns[box] = 0
 
 
 def check_return(c, node, kind, away_s, mine):
@@ -114,11 +115,10 @@ def check_return(c, node, kind, away_s, mine):
         if not until("the program of %s continues" % box, 10, lambda: c.execute(box, "cat beat") not in ("", first)):
             return
         status, answer = c.ask("GET", "/v1/boxes/%s/events?order=newest&limit=100" % box, None, 10)
-        told = [e["data"]["unreachable_ms"] / 1000.0 for e in answer["items"] if e["type"] == "box.reachable"] if status == 200 else []
-        if kind == "inbound":
-            away_s -= 2.0  # its heartbeats arrived, and the acknowledgement before counts
-        if not told or not away_s - 3 < told[0] < away_s + 8:
-            report("%s was away for %.1f s, and said %s (%s)" % (node.name, away_s, told[:3], status))
+        stated = [e["data"]["unreachable_ms"] / 1000.0 for e in answer["items"] if e["type"] == "box.reachable"] if status == 200 else []
+        returns[box] = returns.get(box, 0) + 1
+        if len(stated) < min(returns[box], 3) or not away_s - 1.5 < stated[0] < away_s + 2.5:
+            report("%s was away for %.1f s, and said %s (%s)" % (node.name, away_s, stated[:3], status))
         superseded = "select count(*) from boxes where state = 'gone' and cause = 'superseded' and id in (%s)" % ",".join("'%s'" % boxes[i] for i in mine)
         until("%s ends %d boxes that were restarted" % (node.name, len(mine)), 20, lambda: int(sh(
             "sqlite3", "-readonly", "-cmd", ".timeout 2000", node.folder + "/state/server/atoll.db", superseded, check=False) or 0) == len(mine))
@@ -154,7 +154,7 @@ def fault(c, number, node, kind):
 
 
 with Cluster(build, 2, 3, engine == "etcd") as c:
-    boxes, plain = [], {}
+    boxes, plain, returns = [], {}, {}
     for i in range(BOXES):
         boxes.append(c.create(name="box%d" % i, on_loss="restart"))
         c.execute(boxes[i], "echo kept %d >kept" % i)

@@ -2,6 +2,7 @@
 Run these programs as root in a network namespace of their own (unshare --net): its bridge is the network of the machines."""
 import base64, http.client, json, os, random, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # with all that was started
 began, done = time.monotonic(), threading.Event()
 bad, last_why = [], [""]
 

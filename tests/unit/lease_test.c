@@ -209,6 +209,21 @@ TEST(a_gateway_whose_lease_had_lapsed_closes_all_tunnels_when_it_renews)
 	CHECK_INT(rig_only(g).kind,
 		  LEASE_RENEW); /* an engine that does not answer closes nothing */
 	CHECK(!gateway_lease_may_acknowledge(g, 5500, 1));
+	gateway_lease_renewed(g, 5501, LEASE_UNKNOWN, NULL);
+	CHECK_INT(gateway_lease_next(g).kind, LEASE_NOTHING);
+	/* Also not without rest, where a node connects meanwhile. */
+	gateway_lease_connected(g, 5502, 1);
+	gateway_lease_tick(g, 9000);
+	CHECK_INT(rig_only(g).kind, LEASE_RENEW);
+	CHECK(gateway_lease_wake_ms(g, 9000) > 0);
+	gateway_lease_connected(g, 9000, 1);
+	gateway_lease_renewed(g, 9001, LEASE_DONE, &rig_view);
+	CHECK(!gateway_lease_may_acknowledge(g, 9600, 1));
+	gateway_lease_free(g);
+
+	g = rig_new(1);
+	gateway_lease_tick(g, 5500);
+	CHECK_INT(rig_only(g).kind, LEASE_RENEW);
 	gateway_lease_renewed(g, 5501, LEASE_DONE, &rig_view);
 	CHECK_INT(gateway_lease_next(g).kind, LEASE_CLOSE);
 	CHECK(!gateway_lease_may_acknowledge(g, 5600, 1));
