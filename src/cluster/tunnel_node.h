@@ -8,7 +8,7 @@
  *                                                                         └─► http_serve_link()
  *
  * A gateway asks for request connections ("open"); a control connection that ends is opened again after
- * 0.2 to 5 s. */
+ * 0.2 to 1 s. */
 #pragma once
 #include "cluster/control.h"
 #include "loop/loop.h"
@@ -22,7 +22,8 @@ enum {
 	TUNNEL_CONNECT_MS = 15000, /* a connection that was requested and did not come by then is
 				     * requested again */
 	TUNNEL_RETRY_MS = 200,     /* then twice as long each time ... */
-	TUNNEL_RETRY_MOST_MS = 5000,
+	TUNNEL_RETRY_MOST_MS =
+		1000, /* less than callers wait for the nodes of a gateway that has just started */
 };
 
 struct tunnel_client_hooks { /* connect and figures are needed; others may be NULL */

@@ -69,6 +69,11 @@
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 
+enum {
+	SERVER_LOOK_MS = 20,
+	SERVER_LEAVE_MS = 200, /* drain of a node whose requests have ended, or were waited for */
+};
+
 struct server {
 	struct package_preinstall prepare;
 	const struct server_start *start;
@@ -76,7 +81,7 @@ struct server {
 	struct api api;
 	struct frame_conn supervisor;
 	struct on_signal term;
-	struct timer drain, tick;
+	struct timer drain, tick, leave;
 	struct ssl_ctx_st *tls;
 	struct vault vault;
 	struct receipts receipts;
@@ -84,6 +89,7 @@ struct server {
 	struct buf prove_settings;
 	struct server_cluster *cluster; /* NULL: not part of one */
 	uint64_t drain_ms;
+	uint64_t leave_ms; /* a node that ends drains at the latest then; 0: it does not end */
 	int status;
 };
 
@@ -249,10 +255,33 @@ static void supervisor_left(struct frame_conn *p, const struct err *why)
 
 /* ---- the end ---- */
 
+/* A node of a cluster that ends, with no server after it: its gateways would refuse requests for as long as the longest
+ * answer takes. So it serves until no request of a gateway is left, or for serve.drain, and is away for the moment between two
+ * daemons only; clients resume their streams. */
+static void leave_when_idle(struct timer *t)
+{
+	struct server *x = loop_owner(t, struct server, leave);
+
+	if (server_cluster_is_used(x->cluster) && loop_now_ms() < x->leave_ms) {
+		timer_set(&x->leave, SERVER_LOOK_MS);
+		return;
+	}
+	x->drain_ms = SERVER_LEAVE_MS;
+	begin_drain(x);
+}
+
 static void told_to_leave(struct on_signal *s, int signo)
 {
+	struct server *x = loop_owner(s, struct server, term);
+
 	(void)signo;
-	begin_drain(loop_owner(s, struct server, term));
+	if (!x->api.fleet.alone || !server_cluster_is_used(x->cluster)) {
+		begin_drain(x);
+	} else if (!x->leave_ms) {
+		log_info("ending when no request of a gateway is left");
+		x->leave_ms = loop_now_ms() + x->drain_ms;
+		timer_set(&x->leave, 0);
+	}
 }
 
 static void drained_enough(struct timer *t)
@@ -969,6 +998,7 @@ static int server_begin(struct server *x, struct err *e)
 	x->supervisor.on_gone = supervisor_left;
 	timer_init(&x->drain, &x->loop, drained_enough);
 	timer_init(&x->tick, &x->loop, is_drained);
+	timer_init(&x->leave, &x->loop, leave_when_idle);
 	on_signal_init(&x->term, &x->loop, SIGTERM, told_to_leave);
 	x->drain_ms = config_number(s->config, CONFIG_DRAIN);
 	x->api.need_doctor = ask_doctor;

@@ -20,5 +20,7 @@ must_check int server_cluster_init(struct server_cluster *x, struct api *a,
 must_check int server_cluster_start(struct server_cluster *x, struct err *e);
 void server_cluster_connect(struct server_cluster *x, int take_fd); /* CLUSTER_CONNECT came */
 void server_cluster_engines(struct server_cluster *x, int take_fd); /* CLUSTER_ENGINES came */
-void server_cluster_stop(struct server_cluster *x);                 /* the server drains */
+/* 1: a node with requests of its gateways. */
+int server_cluster_is_used(const struct server_cluster *x);
+void server_cluster_stop(struct server_cluster *x); /* the server drains */
 void server_cluster_free(struct server_cluster *x); /* after http_server_fini() of the API */
