@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLAIM_ROUNDS = 4 };
+enum { CLAIM_ROUNDS = 4, CLAIM_WAIT_MS = 100, CLAIM_WAITS = 20 };
 
 static void claim_next(struct gateway_call *x);
 
@@ -120,6 +120,27 @@ static void claim_answered(struct names_ask *a, const struct names_answer *answe
 	}
 }
 
+static void claim_again(struct timer *t)
+{
+	claim_next(loop_owner(t, struct gateway_call, claim.again));
+}
+
+/* The tunnel of the node has ended a moment ago: a restart of its daemon, or this gateway's lease had lapsed. Boxes without
+ * names wait for such a node, too. */
+static void claim_wait(struct gateway_call *x)
+{
+	struct claim *c = &x->claim;
+
+	if (c->waits++ == 0)
+		timer_init(&c->again, x->call->api->loop, claim_again);
+	if (c->waits <= CLAIM_WAITS)
+		timer_set(&c->again, CLAIM_WAIT_MS);
+	else if (x->refused)
+		x->refused(x); /* another node */
+	else
+		claim_fail(x, "the node of the name is not connected");
+}
+
 static void claim_next(struct gateway_call *x)
 {
 	struct claim *c = &x->claim;
@@ -129,10 +150,14 @@ static void claim_next(struct gateway_call *x)
 		forward_begin(x, c->node);
 		return;
 	}
-	if (!t || !t->greeted || !gateway_leases_is_valid(x->gateway->leases)) {
+	if (!gateway_leases_is_valid(x->gateway->leases)) {
 		const char *trouble = gateway_leases_trouble(x->gateway->leases);
 
 		claim_fail(x, *trouble ? trouble : "this gateway has no lease of the coordinator");
+		return;
+	}
+	if (!t || !t->greeted) {
+		claim_wait(x);
 		return;
 	}
 	c->ask.done = claim_answered;
@@ -167,6 +192,7 @@ void claim_judge(struct gateway_call *x, const struct http_answer *a)
 
 void claim_end(struct gateway_call *x)
 {
+	timer_fini(&x->claim.again);
 	names_cancel(&x->claim.ask);
 	node_request_cancel(&x->claim.look);
 }

@@ -28,6 +28,8 @@ struct claim { /* claim.c: the names of a new box */
 	char box[NAMES_TEXT];
 	struct names_ask ask;
 	struct node_request look;
+	struct timer again;
+	unsigned waits;
 };
 
 struct gateway_call {
