@@ -197,7 +197,7 @@ class Cluster:
             gate.run(gate.atoll, "cluster", "init")
             gate.start()
         self.key = self.gateways[0].run(self.gateways[0].atoll, "key", "new", "rig", "--quiet").strip()
-        token = self.gateways[0].run(self.gateways[0].atoll, "node", "token", "--uses", str(nodes), "--quiet").strip()
+        token = self.gateways[0].run(self.gateways[0].atoll, "node", "token", "--uses", str(nodes or 1), "--quiet").strip()
         for node in self.nodes:
             self.join(node, token)
             node.start()
