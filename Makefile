@@ -98,9 +98,6 @@ engines-down: build ## PostgreSQL, then etcd, are away for a minute under load (
 	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) postgres
 	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) etcd
 
-engine-faults: build ## engines that refuse, are read-only, full, slow, newer or without quorum: at a start, a creation and a loss (needs root; five minutes)
-	@unshare --net python3 -B tests/cluster/engine_faults.py $(CURDIR)/build
-
 bench-nodes: build ## memory and CPU of a gateway with 1,000 simulated nodes (needs root; two minutes)
 	@ninja -C build atoll-bench-nodes >/dev/null && bench/nodes
 
@@ -191,4 +188,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down engine-faults bench-nodes
+.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes
