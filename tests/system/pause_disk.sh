@@ -267,6 +267,26 @@ a_box_with_a_program_that_cannot_be_captured_is_not_paused_and_continues() {
 	api DELETE "/v1/boxes/$b"
 }
 
+a_sandbox_of_e2b_with_the_mark_is_paused_to_the_disk_and_connected_after_a_restart() {
+	api POST /sandboxes '{"templateID":"base","metadata":{"atoll.pause":"tape"}}'
+	is "$code" 400 "$body"
+	api POST /sandboxes '{"templateID":"base","timeout":600,"metadata":{"atoll.pause":"disk"}}'
+	is "$code" 201 "$body"
+	b=$(get .sandboxID)
+	start "$b"
+	api POST "/sandboxes/$b/pause" '{}'
+	is "$code" 204 "$body"
+	state_is "$b" paused
+	is "$(get .paused_to)" disk "$body"
+	restart_all
+	api POST "/sandboxes/$b/connect" '{"timeout":300}'
+	is "$code" 201 "$body"
+	send "$b" "$x" two
+	soon output_has "$b" "$x" "$pid $tid 2 two d /tmp"
+	api DELETE "/sandboxes/$b"
+	is "$code" 204 "$body"
+}
+
 a_box_whose_image_is_damaged_stays_on_the_disk_and_can_be_deleted() {
 	box
 	start "$b"
