@@ -34,8 +34,8 @@ bench-roots: build ## boxes of an image, beside boxes of base (needs root)
 bench-checkpoints: build ## checkpoints of files, beside cp -a of the same files (needs root)
 	@bench/checkpoints && bench/checkpoints_http
 
-cluster-api: build ## the tests of the API, each through a gateway in front of its daemon (needs root; 10 minutes)
-	@ninja -C build cluster_keys >/dev/null && ATOLL_TEST_GATEWAY=1 tests/run -b build -j 1 tests/system/api_*.sh tests/system/e2b_*.sh
+cluster-api: build ## the tests of the API and E2B's packages through a gateway in front of three nodes (needs root; half an hour); ETCD=etcd
+	@ninja -C build cluster_keys >/dev/null && tests/cluster/api.sh $(ETCD)
 
 test-checkpoints: build ## 10,000 random changes with checkpoints in between, each compared (needs root)
 	@build/layer_delta_test 10000
