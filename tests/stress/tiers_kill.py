@@ -3,6 +3,7 @@
 while the box is created, while a program runs, while a snapshot is taken, while a box is restored from one. Started by
 tests/stress/tiers_soak.sh (make kill-tiers) in namespaces of its own.
 
+    KILL_MOMENTS some of: start exec snapshot restore
     SOAK_TIERS   the tiers (plain gvisor microvm; a container has no engine: tests/system/serve_restart.sh and others)
 
 A second box of the tier runs all the time and must answer after every kill, with its file. The killed box ends with
@@ -24,7 +25,7 @@ TIERS = [t for t in os.environ.get("SOAK_TIERS", "plain gvisor microvm").split()
 ENGINE = {"plain": ("atoll-mux", "atoll-guest", "atoll-init"),
           "gvisor": ("atoll-mux", "runsc-sandbox", "runsc-gofer"),
           "microvm": ("atoll-mux", "qemu-system")}  # guest stub and init are processes of the guest
-MOMENTS = ("start", "exec", "snapshot", "restore")
+MOMENTS = tuple(os.environ.get("KILL_MOMENTS", "start exec snapshot restore").split())
 DATA_MIB = 12  # so that a snapshot and its restoration take a moment
 PATIENCE_S = 120
 problem, say = soak.problem, chaos.say

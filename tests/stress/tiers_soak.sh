@@ -30,6 +30,7 @@ else
 fi
 export SECONDS="${SECONDS:-1800}" SOAK_TIERS="${SOAK_TIERS:-$tiers}" ATOLL="$build/atoll" ATOLL_TEST_TIERS="$work/state/tiers"
 export ATOLL_ISOLATION_PROVE=false
+export ATOLL_ISOLATION_EMULATION=true # else a snapshot of an emulated guest is not restored: 409
 # A package that is installed meanwhile would leave the tier microvm unprepared.
 packages=/var/lib/dpkg/status
 [ ! -f $packages ] || cp $packages "$work/packages"
