@@ -5,6 +5,7 @@
 #include "cli/api_client.h"
 #include "cli/table.h"
 #include "commands/commands.h"
+#include "procimage/keep.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 /* ---- checkpoint ---- */
 
-enum { TAKE_NOTE, TAKE_PIN, TAKE_MEMORY, TAKE_DURABLE, TAKE_NFLAGS };
+enum { TAKE_NOTE, TAKE_PIN, TAKE_MEMORY, TAKE_DURABLE, TAKE_EXPLAIN, TAKE_NFLAGS };
 
 static const struct flag take_flags[TAKE_NFLAGS] = {
 	[TAKE_NOTE] = { "note", 0, FLAG_TEXT, "TEXT", "a text for people" },
@@ -21,6 +22,8 @@ static const struct flag take_flags[TAKE_NFLAGS] = {
 			  "also the running programs, until the daemon is restarted" },
 	[TAKE_DURABLE] = { "durable", 0, FLAG_SWITCH, NULL,
 			   "return when it survives a power failure" },
+	[TAKE_EXPLAIN] = { "explain", 0, FLAG_SWITCH, NULL,
+			   "print what --memory keeps of programs, and what it refuses" },
 };
 
 static int checkpoint_take(struct api_client *r, const struct args *a)
@@ -95,14 +98,43 @@ static int checkpoint_run(struct api_client *r, const struct args *a)
 	return r->status;
 }
 
+/* The rows by which captures decide; they need no daemon. */
+static int checkpoint_explain(const struct cli *cli)
+{
+	static const char *const columns[] = { "THING", "COPY", "NOTE", NULL };
+	struct table t;
+
+	table_init(&t, columns);
+	for (unsigned i = 0; i < KEEP_COUNT; i++) {
+		const struct keep_row *k = &keep_rows[i];
+		json_t *row;
+
+		if (!cli->json) {
+			table_cell(&t, "%s", k->thing);
+			table_cell(&t, "%s", keep_outcome_name(k->outcome));
+			table_cell(&t, "%s", k->text);
+			continue;
+		}
+		row = json_pack("{s:s, s:s, s:s}", "thing", k->thing, "copy",
+				keep_outcome_name(k->outcome), "note", k->text);
+		api_client_print(row);
+		json_decref(row);
+	}
+	table_print(&t, isatty(STDOUT_FILENO));
+	return 0;
+}
+
 static int run_checkpoint(const struct cli *cli, const struct args *a)
 {
+	if (args_has(a, TAKE_EXPLAIN) && !a->nwords)
+		return checkpoint_explain(cli);
 	return api_client_command(cli, a, checkpoint_run);
 }
 
 static const struct example checkpoint_examples[] = {
 	{ "atoll checkpoint demo before-upgrade", "save the files of demo; its programs continue" },
 	{ "atoll rollback demo before-upgrade", "replace its files by those" },
+	{ "atoll checkpoint --explain", "what a copy of a program keeps and loses" },
 	{ "atoll checkpoint rm k3xq7h2mzp4a", "delete a checkpoint" },
 	{ 0 },
 };

@@ -288,6 +288,54 @@ static int open_slave(int master)
 	return (int)sys_openat(AT_FDCWD, name, how, 0);
 }
 
+/* The lowest free number is given: those below are taken for a moment. */
+int exec_new_terminal(uint32_t number)
+{
+	const struct child_args user = { 0 };
+	int below[WIRE_TERMINALS], n = 0, unlock = 0, master, err;
+	uint32_t got = 0;
+
+	for (;;) {
+		master = open_master(&user);
+		err = master < 0 ? master : (int)sys_ioctl(master, TIOCGPTN, &got);
+		if (err < 0 || got >= number || n == WIRE_TERMINALS)
+			break;
+		below[n++] = master;
+	}
+	while (n)
+		sys_close(below[--n]);
+	if (!err && got != number)
+		err = -EEXIST;
+	if (!err)
+		err = (int)sys_ioctl(master, TIOCSPTLCK, &unlock);
+	if (err < 0 && master >= 0)
+		sys_close(master);
+	return err < 0 ? err : master;
+}
+
+/* One descriptor for reading and one for writing: see open_terminal(). */
+int exec_import_terminal(struct exec *x, int master)
+{
+	struct winsize size = { 0 };
+	long out, in;
+
+	out = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
+	if (out < 0)
+		return (int)out;
+	sys_fcntl((int)out, F_SETFL, O_RDWR | O_NONBLOCK);
+	stream_open(&x->out[0], (int)out, 1);
+	in = sys_fcntl(master, F_DUPFD_CLOEXEC, 3);
+	if (in < 0)
+		return (int)in;
+	stdin_buf_init(&x->in, x, (int)in, STDIN_BUF_TTY);
+	x->tty = 1;
+	if (sys_ioctl((int)out, TIOCGWINSZ, &size) >= 0) {
+		x->rows = size.ws_row;
+		x->cols = size.ws_col;
+	}
+	return 0;
+}
+
 static int open_terminal(struct exec *x, const struct wire_start *st, struct child_args *c)
 {
 	int unlock = 0, slave, master = open_master(c), *theirs = c->stdio;

@@ -57,6 +57,10 @@ int exec_pipe(int out_pair[2], int ours);
 int exec_channel(struct exec *x, int take_fd);
 void exec_adopt(struct exec *x); /* its pid and streams are set: it runs, or will soon */
 void exec_hold(void);            /* a hold has begun or ended */
+/* A master of this number, which no terminal of the box has; -errno. */
+int exec_new_terminal(uint32_t number);
+/* The terminal of an exec that is imported; the descriptor is the caller's. -errno. */
+int exec_import_terminal(struct exec *x, int master);
 void exec_fail(struct exec *x, const char *step, int err); /* over before it began */
 void exec_forget(struct exec *x);
 void exec_signal(struct exec *x, int signo);

@@ -6,6 +6,7 @@
 #include "initlib/scratch.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
+#include <asm/termios.h>
 
 enum { HOLD_MS = 10000, PART = 32768 };
 #define AGE_MOST (UINT64_C(1) << 53) /* microseconds */
@@ -98,7 +99,10 @@ static int hold_empty_streams(struct exec *x)
 
 	/* The channel last: see stream.h. */
 	for (i = 0; !err && i < WIRE_STREAMS; i++)
-		err = x->tty ? 0 : stream_empty(&x->out[i]);
+		err = stream_empty(&x->out[i]);
+	/* A terminal that no process has open. */
+	if (x->tty && err == -EIO)
+		err = 0;
 	exec_due(x);
 	return err;
 }
@@ -110,6 +114,18 @@ static uint64_t hold_inode(int fd)
 	return fd >= 0 && sys_fstat(fd, &st) >= 0 ? st.st_ino : 0;
 }
 
+static uint8_t hold_terminal(const struct exec *x)
+{
+	uint32_t number;
+
+	if (!x->tty)
+		return 0;
+	if (x->out[0].src.fd < 0 || sys_ioctl(x->out[0].src.fd, TIOCGPTN, &number) < 0 ||
+	    number >= WIRE_TERMINALS)
+		return WIRE_TTY_LOST;
+	return (uint8_t)(1 + number);
+}
+
 static void hold_describe(const struct exec *x, struct wire_exec_state *s)
 {
 	const struct stdin_buf *in[2] = { &x->in, &x->channel_in };
@@ -118,7 +134,7 @@ static void hold_describe(const struct exec *x, struct wire_exec_state *s)
 	*s = (struct wire_exec_state){ .head = conn_head(WIRE_EXEC_STATE, x->ref),
 				       .pid = x->pid,
 				       .group = x->group,
-				       .tty = x->tty,
+				       .tty = hold_terminal(x),
 				       .lone = x->lone,
 				       .grace_ms = x->grace_ms,
 				       .age_us = (loop_now_ns - x->born_ns) / 1000 };
@@ -184,10 +200,13 @@ const char *hold_check_import(const struct wire_exec_state *s, unsigned nfds)
 
 	if (s->open & ~WIRE_OPEN_ALL || s->ending > 3 || s->lone > 1)
 		return "unknown bits";
-	if (s->tty)
-		return "terminals cannot be imported";
-	for (i = 0; i < 4; i++)
+	if (s->tty > WIRE_TERMINALS)
+		return "no such terminal";
+	if (s->tty && !(s->open & WIRE_OPEN_OUT))
+		return "a terminal that is closed";
+	for (i = 0; i < 4 && !s->tty; i++)
 		n += s->open >> i & 1;
+	n += s->tty != 0;
 	if (nfds != n)
 		return "the number of descriptors does not match what is open";
 	if (s->pid < 2 || s->group < 2 || s->age_us > AGE_MOST || s->left_us > AGE_MOST)
@@ -264,7 +283,12 @@ static int hold_open_streams(struct exec *x, const struct wire_exec_state *s, co
 		exec_pump_init(&x->out[i], x, (int)i, s->limit[i]);
 	stdin_buf_init(&x->in, x, -1, STDIN_BUF_PIPE);
 	stdin_buf_init(&x->channel_in, x, -1, STDIN_BUF_SOCKET);
-	for (i = 0; i < 4; i++) {
+	if (s->tty) {
+		fd = exec_import_terminal(x, fds[k]);
+		if (fd < 0)
+			return fd;
+	}
+	for (i = 0; i < 4 && !s->tty; i++) {
 		if (!(s->open >> i & 1))
 			continue;
 		fd = hold_own(fds[k++], i == 2 ? O_RDWR : i == 3 ? O_WRONLY : O_RDONLY);

@@ -36,6 +36,7 @@ struct request {
 		const struct wire_put *put;
 		const struct wire_lease *lease;
 		const struct wire_exec_state *exec_state;
+		const struct wire_terminal *terminal;
 	};
 	char *tail;
 	uint32_t tail_len;
@@ -489,6 +490,21 @@ static int requests_import(const struct request *r)
 	return 0;
 }
 
+static int requests_terminal(const struct request *r)
+{
+	struct frame f = conn_head(WIRE_FD, r->head->ref);
+	int fd;
+
+	if (r->terminal->number >= WIRE_TERMINALS || r->terminal->pad)
+		return requests_refuse(r, ERR_INVALID, "no such terminal");
+	fd = exec_new_terminal(r->terminal->number);
+	if (fd < 0)
+		conn_error(r->conn, r->head->ref, ERR_NONE, -fd, "make a terminal");
+	else
+		conn_answer(r->conn, &f, sizeof(f), fd);
+	return 0;
+}
+
 static int connect_port(const struct request *r)
 {
 	if (r->connect->port < 1 || r->connect->port > 65535)
@@ -542,6 +558,7 @@ static const struct request_row {
 	[WIRE_HOLD] = { requests_hold, 0 },
 	[WIRE_EXPORT] = { requests_export, 0 },
 	[WIRE_EXEC_STATE] = { requests_import, 1 },
+	[WIRE_TERMINAL] = { requests_terminal, 0 },
 	/* clang-format on */
 };
 

@@ -101,7 +101,7 @@ static const char capture_calls[] =
 	"rt_sigreturn restart_syscall getpid gettid getuid geteuid sched_yield nanosleep clock_nanosleep "
 	"clock_gettime getrandom poll ppoll sendmsg recvmsg sendto recvfrom socket bind getsockname getpeername "
 	"getsockopt ptrace wait4 waitid kill tgkill process_vm_readv process_vm_writev pidfd_open pidfd_getfd kcmp "
-	"memfd_create ftruncate pipe2 tee prlimit64 access faccessat faccessat2 sysinfo";
+	"memfd_create ftruncate pipe2 tee inotify_add_watch inotify_rm_watch prlimit64 access faccessat faccessat2 sysinfo";
 /* None of its memory is executable but its own text. */
 static const struct seccomp_zero capture_zero[] = { SECCOMP_NO_EXEC };
 static struct seccomp capture_filter;
@@ -279,9 +279,9 @@ static int capture_stop_leaders(struct capture_set *set, struct err *e)
 	for (unsigned i = 0; i < set->nsource; i++) {
 		const struct procimage_source *s = &set->source[i];
 
-		if (s->state.tty)
-			return keep_refuse(e, KEEP_TERMINAL, s->state.pid, 0,
-					   "an exec with a terminal");
+		if (s->state.tty > WIRE_TERMINALS)
+			return keep_refuse(e, KEEP_DEVICE, s->state.pid, 0,
+					   "its terminal is hung up, or its number is above 63");
 		if (s->state.pid < 2)
 			return keep_refuse(e, KEEP_CHILDREN, s->state.group, -1,
 					   "the first process of its exec has ended");
@@ -452,7 +452,8 @@ static int capture_read_one(struct capture_set *set, struct capture_one *x,
 	int rc;
 
 	for (unsigned i = 0; i < 4; i++)
-		outside[i].inode = s->state.inode[i] ? s->state.inode[i] : UINT64_MAX;
+		outside[i].inode =
+			s->state.inode[i] && !s->state.tty ? s->state.inode[i] : UINT64_MAX;
 	/* The socket of a warm interpreter was made outside of the network namespace. */
 	o.foreign = s->state.open & WIRE_OPEN_CHANNEL ? 3 : 0;
 	rc = capture_read(&x->c, &o, e);

@@ -298,7 +298,7 @@ static int worker_check_image(struct worker *w, unsigned i, struct err *e)
 		for (uint64_t k = 0; k < tree.image[t]->header.count[TABLE_DESCRIPTORS]; k++) {
 			const struct image_descriptor *d = &image_descriptors(tree.image[t])[k];
 
-			if (plan_is_outside(d) && d->offset >= 4)
+			if (d->kind == DESCRIPTOR_OUTSIDE && d->offset >= 4)
 				return err_set(e, ERR_SYS, "descriptor %d has no other end",
 					       d->number);
 		}

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 enum { CONTENT_MOST = 16 << 20 };
+enum { TERMINAL_SLAVE = 136, TERMINAL_DEVICES = 5, TERMINAL_MASTER = 2 }; /* major, major, minor */
 
 /* ---- the list ---- */
 
@@ -178,11 +179,30 @@ static int capture_add_file(struct capture *c, struct image_descriptor *d,
 	return 0;
 }
 
+static int capture_add_master(struct capture *c, struct image_descriptor *d,
+			      const struct open_descriptor *o, struct err *e)
+{
+	d->kind = DESCRIPTOR_TERMINAL;
+	d->offset = capture_info_number(o, "tty-index:\t", 10);
+	if (c->options.nbefore)
+		d->object = ++*c->options.objects;
+	return capture_add_terminal(c, o, (uint32_t)d->offset, e);
+}
+
 static int capture_add_device(struct capture *c, struct image_descriptor *d,
 			      const struct open_descriptor *o, struct err *e)
 {
 	unsigned minor_number = minor(o->st.st_rdev);
 
+	if (major(o->st.st_rdev) == TERMINAL_SLAVE)
+		return capture_add_terminal(c, o, minor_number, e) < 0
+			       ? -1
+			       : capture_add_file(c, d, o, e);
+	if (major(o->st.st_rdev) == TERMINAL_DEVICES && minor_number == TERMINAL_MASTER)
+		return capture_add_master(c, d, o, e);
+	/* /dev/tty: a copy opens it after it has its terminal. */
+	if (major(o->st.st_rdev) == TERMINAL_DEVICES && minor_number == 0)
+		return capture_add_file(c, d, o, e);
 	if (major(o->st.st_rdev) == 1 &&
 	    (minor_number == 3 || minor_number == 5 || minor_number == 7 || minor_number == 8 ||
 	     minor_number == 9))
@@ -265,7 +285,7 @@ static int capture_add_anonymous(struct capture *c, struct image_descriptor *d,
 			{ "userfaultfd", KEEP_USERFAULTFD },
 			{ "perf", KEEP_PERF },
 			{ "bpf", KEEP_PERF },
-			{ "notify", KEEP_NOTIFY } };
+			{ "fanotify", KEEP_FANOTIFY } };
 
 	if (strstr(o->target, "[eventfd]")) {
 		d->kind = DESCRIPTOR_EVENT;
@@ -279,6 +299,9 @@ static int capture_add_anonymous(struct capture *c, struct image_descriptor *d,
 	} else if (strstr(o->target, "[signalfd]")) {
 		d->kind = DESCRIPTOR_SIGNAL;
 		d->offset = capture_info_number(o, "sigmask:\t", 16);
+	} else if (!strcmp(o->target, "anon_inode:inotify")) {
+		d->kind = DESCRIPTOR_NOTIFY;
+		return capture_add_notify(c, o, e);
 	} else {
 		for (unsigned i = 0; i < ARRAY_LEN(refused); i++)
 			if (strstr(o->target, refused[i].part))
@@ -378,6 +401,21 @@ static int capture_check_watches(struct capture *c, struct err *e)
 	return 0;
 }
 
+/* Of the other end of a terminal that was opened through its master, fdinfo shows the flag of that call. */
+static int capture_ask_cloexec(struct capture *c, struct image_descriptor *d,
+			       const struct open_descriptor *o, struct err *e)
+{
+	const uint64_t args[6] = { (uint64_t)o->number, F_GETFD };
+	long flags;
+
+	if (!d->cloexec || !S_ISCHR(o->st.st_mode) || major(o->st.st_rdev) != TERMINAL_SLAVE)
+		return 0;
+	if (tracee_call(&c->tracee, &c->tracee.threads[0], SYS_fcntl, args, &flags, e) < 0)
+		return -1;
+	d->cloexec = flags & FD_CLOEXEC;
+	return 0;
+}
+
 int capture_read_descriptors(struct capture *c, const struct capture_options *opt, struct err *e)
 {
 	static int numbers[IMAGE_DESCRIPTORS_MOST];
@@ -394,7 +432,9 @@ int capture_read_descriptors(struct capture *c, const struct capture_options *op
 			d.flags = o.flags & ~(uint32_t)O_CLOEXEC;
 			d.cloexec = o.flags & O_CLOEXEC ? 1 : 0;
 			d.inode = o.st.st_ino;
-			rc = capture_describe(c, &d, &o, opt, e);
+			rc = capture_ask_cloexec(c, &d, &o, e);
+			if (rc == 0)
+				rc = capture_describe(c, &d, &o, opt, e);
 		}
 		buf_fini(&o.info);
 		if (rc < 0)

@@ -14,6 +14,11 @@ struct open_descriptor {
 
 int capture_add_socket(struct capture *c, struct image_descriptor *d,
 		       const struct open_descriptor *o, struct err *e);
+/* The watches of an inotify; their names are found in the files of the box. */
+int capture_add_notify(struct capture *c, const struct open_descriptor *o, struct err *e);
+/* A terminal; once for each. */
+int capture_add_terminal(struct capture *c, const struct open_descriptor *o, uint32_t number,
+			 struct err *e);
 /* Inode of the other end of a unix socket; 0: unknown or none. */
 uint64_t capture_unix_peer(struct capture *c, uint64_t inode);
 int capture_is_connected_unix(struct capture *c, int number);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,11 @@ static int capture_read_stat(struct capture *c, struct err *e)
 	at += 3; /* after the state, which is field 3 */
 	for (unsigned i = 4; i < 53; i++)
 		field[i] = strtoull(at, &at, 10);
+	/* Major number 136 is that of slaves. */
+	if ((field[7] >> 8 & 0xfff) == 136) {
+		p->terminal = 1 + (uint32_t)((field[7] & 0xff) | (field[7] >> 12 & 0xfff00));
+		p->foreground = (int32_t)field[8] > 0 ? (int32_t)field[8] : 0;
+	}
 	p->code[0] = field[26];
 	p->code[1] = field[27];
 	p->stack = field[28];
@@ -123,8 +129,70 @@ static int capture_refuse_state(struct capture *c, struct err *e)
 		if (text[0])
 			return keep_refuse(e, KEEP_CHILDREN, pid, -1, "it has child processes");
 	}
-	if (capture_read_proc(pid, "timers", text, sizeof(text), e) > 0)
-		return keep_refuse(e, KEEP_POSIX_TIMER, pid, -1, "timer_create");
+	return 0;
+}
+
+/* ---- timers of timer_create() ---- */
+
+static int capture_compare_timers(const void *a, const void *b)
+{
+	return ((const struct image_timer *)a)->number - ((const struct image_timer *)b)->number;
+}
+
+static int capture_ask_timer(struct capture *c, struct image_timer *t, struct err *e)
+{
+	const uint64_t args[6] = { (uint64_t)t->number, c->tracee.results };
+	uint64_t words[4];
+	long rc;
+
+	if (tracee_call(&c->tracee, &c->tracee.threads[0], SYS_timer_gettime, args, &rc, e) < 0)
+		return -1;
+	if (rc < 0 || pread(c->tracee.memory, words, 32, (off_t)c->tracee.results) != 32)
+		return err_set(e, ERR_SYS, "cannot read timer %d of process %d", t->number,
+			       c->tracee.pid);
+	memcpy(t->interval, words, 16);
+	memcpy(t->left, words + 2, 16);
+	return 0;
+}
+
+static int capture_read_timer(struct capture *c, const char *text, struct err *e)
+{
+	struct image_timer t = { 0 }, *to;
+	unsigned long long value;
+	char how[16], target[8];
+
+	if (sscanf(text, "%d signal: %d/%llx notify: %15[a-z]/%7[a-z].%d ClockID: %d", &t.number,
+		   &t.signal, &value, how, target, &t.tid, &t.clock) != 7)
+		return err_set(e, ERR_SYS, "cannot read the timers of process %d", c->tracee.pid);
+	if (t.number < 0 || t.number >= IMAGE_TIMERS_MOST)
+		return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, -1, "the number of a timer");
+	t.value = value;
+	/* "thread" is SIGEV_THREAD, which the kernel treats like a signal. */
+	t.notify = !strcmp(target, "tid") ? SIGEV_THREAD_ID
+		   : !strcmp(how, "none") ? SIGEV_NONE
+					  : SIGEV_SIGNAL;
+	if (capture_ask_timer(c, &t, e) < 0)
+		return -1;
+	to = procimage_add(&c->image, TABLE_TIMERS, 1);
+	*to = t;
+	return 0;
+}
+
+static int capture_read_posix_timers(struct capture *c, struct err *e)
+{
+	static char text[IMAGE_TIMERS_MOST * 128];
+	const char *at = text;
+
+	if (capture_read_proc(c->tracee.pid, "timers", text, sizeof(text), e) < 0)
+		return -1;
+	if (strlen(text) == sizeof(text) - 1)
+		return keep_refuse(e, KEEP_TOO_MANY, c->tracee.pid, -1, "more than 256 timers");
+	for (; (at = strstr(at, "ID: ")); at++)
+		if ((at == text || at[-1] == '\n') && capture_read_timer(c, at + 4, e) < 0)
+			return -1;
+	if (c->image.header.count[TABLE_TIMERS])
+		qsort(image_timers(&c->image), c->image.header.count[TABLE_TIMERS],
+		      sizeof(struct image_timer), capture_compare_timers);
 	return 0;
 }
 
@@ -226,7 +294,8 @@ int capture_read_program(struct capture *c, const struct capture_options *o, str
 	    capture_read_links(c, e) < 0)
 		return -1;
 	image_program(&c->image)->call_at = c->tracee.code.call;
-	return capture_read_timers(c, e);
+	image_program(&c->image)->stopped = c->tracee.stopped != 0;
+	return capture_read_timers(c, e) < 0 ? -1 : capture_read_posix_timers(c, e);
 }
 
 /* Handlers and the end of the heap are the same in the child. */

@@ -97,6 +97,15 @@ static void confine_add_filter(const struct confine_spec *s, struct call_list *l
 	     call_data_add(d, &program, sizeof(program), 8));
 }
 
+void confine_list_add_domain(const struct confine_spec *s, struct call_list *l, struct call_data *d)
+{
+	l->step = STEP_CONFINE;
+	if (!s->landlock_handled)
+		return;
+	CALL(l, SYS_prctl, RESTORER_SUCCEED, PR_SET_NO_NEW_PRIVS, 1);
+	confine_add_landlock(s, l, d);
+}
+
 void confine_list_add(const struct confine_spec *s, struct call_list *l, struct call_data *d)
 {
 	l->step = STEP_CONFINE;
@@ -106,8 +115,6 @@ void confine_list_add(const struct confine_spec *s, struct call_list *l, struct 
 	confine_add_bounds(l);
 	confine_add_ids(s, l);
 	confine_add_caps(l, d);
-	if (s->landlock_handled)
-		confine_add_landlock(s, l, d);
 	if (s->filter)
 		confine_add_filter(s, l, d);
 }

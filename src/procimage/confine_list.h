@@ -22,8 +22,12 @@ struct confine_spec {
 	int exact_files; /* mapped files must be the same inodes as at the capture */
 };
 
-/* In this order: keyring, capability bounds, ids, capabilities, no_new_privs, landlock, filter. What the
- * kernel can report is read back. */
+/* Landlock, and no_new_privs, which it needs. Once for a tree, before its processes are born: processes with domains of
+ * their own may not see each other in /proc. */
+void confine_list_add_domain(const struct confine_spec *spec, struct call_list *l,
+			     struct call_data *d);
+/* In this order: keyring, capability bounds, ids, capabilities, no_new_privs, filter. What the kernel can report is
+ * read back. */
 void confine_list_add(const struct confine_spec *spec, struct call_list *l, struct call_data *d);
 /* Bytes of data that it adds, at most. */
 uint64_t confine_list_bound(const struct confine_spec *spec);

@@ -16,6 +16,9 @@ const size_t procimage_record_bytes[IMAGE_TABLES] = {
 	[TABLE_DESCRIPTORS] = sizeof(struct image_descriptor),
 	[TABLE_WATCHES] = sizeof(struct image_watch),
 	[TABLE_ZOMBIES] = sizeof(struct image_zombie),
+	[TABLE_TIMERS] = sizeof(struct image_timer),
+	[TABLE_NOTIFY] = sizeof(struct image_notify),
+	[TABLE_TERMINALS] = sizeof(struct image_terminal),
 	[TABLE_VECTORS] = 1,
 	[TABLE_STRINGS] = 1,
 };
@@ -29,6 +32,9 @@ static const uint64_t most[IMAGE_TABLES] = {
 	[TABLE_DESCRIPTORS] = IMAGE_DESCRIPTORS_MOST,
 	[TABLE_WATCHES] = 16 * IMAGE_DESCRIPTORS_MOST,
 	[TABLE_ZOMBIES] = IMAGE_ZOMBIES_MOST,
+	[TABLE_TIMERS] = IMAGE_TIMERS_MOST,
+	[TABLE_NOTIFY] = IMAGE_NOTIFY_MOST,
+	[TABLE_TERMINALS] = IMAGE_TERMINALS_MOST,
 	[TABLE_VECTORS] = (uint64_t)IMAGE_VECTOR * IMAGE_THREADS_MOST,
 	[TABLE_STRINGS] = IMAGE_STRINGS_MOST,
 };

@@ -14,7 +14,7 @@ struct err;
 
 #define IMAGE_MAGIC UINT64_C(0x3147414d49434f52) /* "ROCIMAG1" */
 enum {
-	IMAGE_VERSION = 2,
+	IMAGE_VERSION = 3,
 	IMAGE_THREADS_MOST = 512,
 	IMAGE_DESCRIPTORS_MOST = 4096,
 	IMAGE_AREAS_MOST = 65536,
@@ -30,6 +30,11 @@ enum {
 	IMAGE_PROCESSES_MOST = 64,   /* of a tree */
 	IMAGE_OBJECTS_MOST = 4096,   /* descriptions that processes of a tree share */
 	IMAGE_ZOMBIES_MOST = 64,
+	IMAGE_TIMERS_MOST = 256,      /* of timer_create(); their numbers are below */
+	IMAGE_NOTIFY_MOST = 4096,     /* watches of inotify; their numbers are not above */
+	IMAGE_TERMINALS_MOST = 16,    /* of a tree */
+	IMAGE_TERMINAL_NUMBER = 64,   /* numbers of terminals are below */
+	IMAGE_TERMINAL_SETTINGS = 44, /* bytes of struct termios2 */
 };
 #define IMAGE_MEMORY_MOST (UINT64_C(8) << 30)
 
@@ -119,7 +124,8 @@ enum image_descriptor_kind {
 	DESCRIPTOR_OUTSIDE, /* the other end is held by the caller, which supplies a new one */
 	DESCRIPTOR_RESET,   /* a connection to the outside: reset in the copy */
 	DESCRIPTOR_OBJECT, /* the description `object`, which another descriptor of the tree describes */
-	DESCRIPTOR_TERMINAL, /* of the exec, from outside as DESCRIPTOR_OUTSIDE; settings in `data` */
+	DESCRIPTOR_TERMINAL, /* the master of terminal `offset`: from outside. Slaves are files */
+	DESCRIPTOR_NOTIFY,   /* inotify */
 	DESCRIPTOR_KINDS
 };
 
@@ -166,8 +172,10 @@ struct image_program {
 	uint64_t pending;      /* signals sent to the process */
 	uint64_t call_at;      /* instruction that makes a system call and returns */
 	char name[16];
-	uint32_t early;   /* born before its parent made its session */
-	uint32_t stopped; /* by a signal */
+	uint32_t early;    /* born before its parent made its session */
+	uint32_t stopped;  /* by a signal */
+	uint32_t terminal; /* 1 + its number; 0: none */
+	int32_t foreground; /* group in the foreground of the terminal, of the leader of its session */
 };
 /* parent: pid of a process of the same tree; 1: init, of a process whose parent has ended; 0: the first
  * process of a tree. */
@@ -179,6 +187,28 @@ struct image_zombie { /* a child that has ended and was not waited for */
 	char name[16];
 };
 
+struct image_timer {                         /* of timer_create(), in order of numbers */
+	int32_t number, signal, notify, tid; /* as struct sigevent has them */
+	int32_t clock;
+	uint32_t reserved;
+	uint64_t value;
+	uint64_t interval[2], left[2];
+};
+
+struct image_notify { /* a watch of an inotify, in order of numbers for each descriptor */
+	int32_t descriptor, number;
+	uint32_t mask;
+	uint32_t path; /* string */
+};
+
+struct image_terminal {
+	uint32_t number;
+	uint32_t packets; /* TIOCPKT */
+	uint16_t rows, cols, width, height;
+	unsigned char settings[IMAGE_TERMINAL_SETTINGS];
+	uint32_t reserved;
+};
+
 enum image_table {
 	TABLE_PROGRAM,
 	TABLE_AREAS,
@@ -188,6 +218,9 @@ enum image_table {
 	TABLE_DESCRIPTORS,
 	TABLE_WATCHES,
 	TABLE_ZOMBIES,
+	TABLE_TIMERS,
+	TABLE_NOTIFY,
+	TABLE_TERMINALS,
 	TABLE_VECTORS,
 	TABLE_STRINGS, /* each ends with a NUL; binary content has its length beside it */
 	IMAGE_TABLES
@@ -243,6 +276,18 @@ static inline struct image_watch *image_watches(const struct image *im)
 static inline struct image_zombie *image_zombies(const struct image *im)
 {
 	return im->table[TABLE_ZOMBIES].at;
+}
+static inline struct image_timer *image_timers(const struct image *im)
+{
+	return im->table[TABLE_TIMERS].at;
+}
+static inline struct image_notify *image_notify(const struct image *im)
+{
+	return im->table[TABLE_NOTIFY].at;
+}
+static inline struct image_terminal *image_terminals(const struct image *im)
+{
+	return im->table[TABLE_TERMINALS].at;
 }
 static inline const char *image_string(const struct image *im, uint32_t at)
 {

@@ -145,6 +145,9 @@ static int image_check_descriptors(const struct image *im, struct err *e)
 		    (d->kind == DESCRIPTOR_OBJECT && !d->object) ||
 		    (d->kind == DESCRIPTOR_SAME && d->object))
 			return BAD("descriptor %d has an invalid object", d->number);
+		if (d->kind == DESCRIPTOR_TERMINAL && d->offset >= IMAGE_TERMINAL_NUMBER)
+			return BAD("descriptor %d has terminal %llu", d->number,
+				   (unsigned long long)d->offset);
 		if (d->kind == DESCRIPTOR_FILE && image_check_path(im, d->path, e) < 0)
 			return -1;
 	}
@@ -168,7 +171,8 @@ static int image_check_program(const struct image *im, struct err *e)
 	    p->exe >= im->header.count[TABLE_FILES] || !memchr(p->name, 0, sizeof(p->name)))
 		return BAD("the program with pid %d is not valid", p->pid);
 	if (p->early > 1 || p->stopped > 1 || p->parent < 0 || p->group < 0 || p->session < 0 ||
-	    p->group > 1 << 22 || p->session > 1 << 22 || p->parent == p->pid)
+	    p->terminal > IMAGE_TERMINAL_NUMBER || p->foreground < 0 || p->group > 1 << 22 ||
+	    p->session > 1 << 22 || p->parent == p->pid)
 		return BAD("the place of process %d in its tree", p->pid);
 	return image_check_path(im, p->folder, e);
 }
@@ -183,6 +187,44 @@ static int image_check_zombies(const struct image *im, struct err *e)
 		    (z->status & 127) > IMAGE_SIGNALS)
 			return BAD("zombie %llu has pid %d", (unsigned long long)i, z->pid);
 	}
+	return 0;
+}
+
+static int image_check_timers(const struct image *im, struct err *e)
+{
+	int before = -1;
+
+	for (uint64_t i = 0; i < im->header.count[TABLE_TIMERS]; i++) {
+		const struct image_timer *t = &image_timers(im)[i];
+
+		if (t->number <= before || t->number >= IMAGE_TIMERS_MOST || t->reserved)
+			return BAD("timer %d after %d", t->number, before);
+		before = t->number;
+	}
+	return 0;
+}
+
+static int image_check_notify(const struct image *im, struct err *e)
+{
+	for (uint64_t i = 0; i < im->header.count[TABLE_NOTIFY]; i++) {
+		const struct image_notify *n = &image_notify(im)[i];
+		int same = i && n[-1].descriptor == n->descriptor;
+
+		if (n->descriptor < 0 || n->number < 1 || n->number > IMAGE_NOTIFY_MOST ||
+		    (same && n[-1].number >= n->number) || (i && n[-1].descriptor > n->descriptor))
+			return BAD("watch %d of descriptor %d", n->number, n->descriptor);
+		if (image_check_path(im, n->path, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int image_check_terminals(const struct image *im, struct err *e)
+{
+	for (uint64_t i = 0; i < im->header.count[TABLE_TERMINALS]; i++)
+		if (image_terminals(im)[i].number >= IMAGE_TERMINAL_NUMBER ||
+		    image_terminals(im)[i].packets > 1 || image_terminals(im)[i].reserved)
+			return BAD("terminal %u", image_terminals(im)[i].number);
 	return 0;
 }
 
@@ -282,7 +324,9 @@ int procimage_check(const struct image *im, struct err *e)
 	return image_check_program(im, e) < 0 || image_check_files(im, e) < 0 ||
 			       image_check_areas(im, e) < 0 || image_check_runs(im, e) < 0 ||
 			       image_check_threads(im, e) < 0 ||
-			       image_check_descriptors(im, e) < 0 || image_check_zombies(im, e) < 0
+			       image_check_descriptors(im, e) < 0 ||
+			       image_check_zombies(im, e) < 0 || image_check_timers(im, e) < 0 ||
+			       image_check_notify(im, e) < 0 || image_check_terminals(im, e) < 0
 		       ? -1
 		       : 0;
 }

@@ -51,6 +51,7 @@ const char *restorer_step_name(unsigned step)
 		[STEP_ORDER] = "read an order",
 		[STEP_TREE] = "start the processes of the tree",
 		[STEP_GROUP] = "enter a process group",
+		[STEP_TERMINAL] = "take the terminal of a session",
 	};
 
 	return step < RESTORER_STEPS ? names[step] : "unknown step";
@@ -122,7 +123,8 @@ int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tre
 	int pair[2];
 
 	*z = (struct image_zygote){ .control = -1,
-				    .outside = plan_count_outside(tree->image, tree->n) };
+				    .outside = plan_count_outside(tree->image, tree->n) +
+					       plan_count_terminals(tree->image, tree->n) };
 	if (procimage_check_tree(tree->image, tree->n, e) < 0)
 		return -1;
 	if (z->outside > RESTORER_OUTSIDE)

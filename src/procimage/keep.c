@@ -13,6 +13,13 @@ const struct keep_row keep_rows[KEEP_COUNT] = {
 #undef ROW
 };
 
+const char *keep_outcome_name(enum keep_outcome o)
+{
+	static const char *const names[] = { "kept", "differs", "refused" };
+
+	return names[o];
+}
+
 static void keep_read_command(int pid, char command[16])
 {
 	char path[64];

@@ -19,6 +19,7 @@ enum keep_outcome {
 	ROW(PIDS, KEPT, "pid, variables, working folder, umask, limits", "the same values")        \
 	ROW(TREE, KEPT, "child processes, their pids, sessions and process groups",                \
 	    "wait() works; what fork() shared is copied, and is no longer shared")                 \
+	ROW(STOPPED, KEPT, "a program stopped by a signal", "is stopped in the copy")              \
 	ROW(ZOMBIES, KEPT, "children that have ended", "with their exit status")                   \
 	ROW(PROGRAM, KEPT, "the file of the program", "of /usr or of the disk of the box")         \
 	ROW(SIGNALS, KEPT, "signal handlers, pending signals",                                     \
@@ -43,37 +44,44 @@ enum keep_outcome {
 	ROW(CONNECTION, CHANGED, "TCP connections", "reset in the copy; the source keeps them")    \
 	ROW(SLEEP, CHANGED, "sleeps and timeouts of calls in progress",                            \
 	    "relative ones start anew")                                                            \
-	ROW(TIMERS, KEPT, "interval timers", "remaining time")                                     \
+	ROW(TIMERS, KEPT, "interval timers, timers of timer_create()",                             \
+	    "remaining time, numbers; overruns are lost")                                          \
+	ROW(NOTIFY, KEPT, "inotify", "its watches; events that were not read are lost")            \
+	ROW(TERMINAL, KEPT, "terminals: masters, slaves, sessions, the group in the foreground",   \
+	    "number, settings, size; bytes on their way in them are lost")                         \
+	ROW(LANDLOCK, CHANGED, "landlock rules of the program's own",                              \
+	    "the copy has only those of its box: the kernel does not show others")                 \
 	ROW(RANDOM, CHANGED, "random generators in memory", "identical in all copies")             \
 	ROW(INODES, CHANGED, "inode numbers of the files of a box", "other numbers")               \
 	ROW(LOCKS, CHANGED, "locks of files", "the copy does not hold them")                       \
 	ROW(IO_URING, REFUSED, "io_uring", "its rings belong to the kernel")                       \
 	ROW(USERFAULTFD, REFUSED, "userfaultfd", "the program serves page faults itself")          \
 	ROW(PERF, REFUSED, "perf events and BPF objects", "they belong to the kernel")             \
-	ROW(DEVICE, REFUSED, "device nodes with state", "a GPU or a terminal of another kind")     \
+	ROW(DEVICE, REFUSED, "device nodes with state",                                            \
+	    "a GPU, or a terminal that is none of /dev/pts")                                       \
 	ROW(TRACED, REFUSED, "a program under a debugger", "a thread has one tracer")              \
 	ROW(RAW_SOCKET, REFUSED, "raw, packet and netlink sockets", "their state cannot be read")  \
 	ROW(OTHER_SOCKET, REFUSED, "connected unix and UDP sockets",                               \
 	    "the other end is outside the exec")                                                   \
 	ROW(OTHER_PIPE, REFUSED, "pipes whose other end is outside the exec",                      \
 	    "unless the caller supplies it")                                                       \
-	ROW(NOTIFY, REFUSED, "inotify and fanotify", "watches cannot be read back by path")        \
+	ROW(FANOTIFY, REFUSED, "fanotify", "its marks cannot be read back")                        \
+	ROW(NOT_FOUND, REFUSED, "inotify watches of files without a name",                         \
+	    "or not among the first 50,000 names of the box")                                      \
 	ROW(OTHER, REFUSED, "other descriptors", "the kind is unknown")                            \
-	ROW(POSIX_TIMER, REFUSED, "timers of timer_create()",                                      \
-	    "their numbers cannot be restored yet")                                                \
 	ROW(CHILDREN, REFUSED, "a process that no running exec has begun",                         \
 	    "its exec, or the session that it belongs to, is not captured")                        \
 	ROW(FILTERS, REFUSED, "a seccomp filter of the program's own",                             \
-	    "it is not loaded again yet")                                                          \
+	    "only root of the host can read it, and a capture is none")                            \
 	ROW(EXECUTABLE, REFUSED, "a program whose file was deleted or replaced",                   \
 	    "a copy opens it by name")                                                             \
-	ROW(TERMINAL, REFUSED, "terminals", "they are not made again yet")                         \
 	ROW(USER, REFUSED, "programs of another user than that of the box",                        \
 	    "copies run as the user of the box")                                                   \
 	ROW(SYSV, REFUSED, "System V shared memory", "they belong to the namespace")               \
 	ROW(REGISTERS, REFUSED, "AMX tiles, 32-bit programs", "not restored")                      \
-	ROW(STOPPED, REFUSED, "a program stopped by a signal", "send SIGCONT first")               \
-	ROW(TOO_MANY, REFUSED, "more than 64 processes, 512 threads, 4,096 descriptors or 8 GiB",  \
+	ROW(TOO_MANY, REFUSED,                                                                     \
+	    "more than 64 processes, 512 threads, 256 timers, 4,096 descriptors or 8 GiB",         \
+                                                                                                   \
 	    "limits")
 
 enum keep {
@@ -89,6 +97,7 @@ struct keep_row {
 	const char *thing, *text;
 };
 extern const struct keep_row keep_rows[KEEP_COUNT];
+const char *keep_outcome_name(enum keep_outcome o);
 
 /* Fails with ERR_CONFLICT and "not_capturable: pid, command, descriptor: thing: reason". descriptor -1:
  * none. */

@@ -158,6 +158,32 @@ static void plan_add_timers(const struct image_program *p, struct call_list *l, 
 			     call_data_add(d, p->timers[i], 32, 8), 0);
 }
 
+/* The kernel gives them ascending numbers, from 0 on. */
+static void plan_add_posix_timers(const struct image *im, struct call_list *l, struct call_data *d)
+{
+	uint64_t number = call_data_add(d, NULL, 8, 8);
+	int next = 0;
+
+	for (uint64_t i = 0; i < im->header.count[TABLE_TIMERS]; i++) {
+		const struct image_timer *t = &image_timers(im)[i];
+		const struct {
+			uint64_t value;
+			int32_t signal, notify, tid, pad[11];
+		} event = { t->value, t->signal, t->notify, t->tid, { 0 } };
+		uint64_t at = call_data_add(d, &event, sizeof(event), 8);
+
+		for (; next <= t->number; next++) {
+			CALL(l, SYS_timer_create, RESTORER_SUCCEED, (uint64_t)t->clock, at, number);
+			CALL(l, RESTORER_LOAD, RESTORER_EQUAL, number)->expect = (uint64_t)next;
+			if (next < t->number)
+				CALL(l, SYS_timer_delete, RESTORER_SUCCEED, (uint64_t)next);
+		}
+		if (t->left[0] || t->left[1])
+			CALL(l, SYS_timer_settime, RESTORER_SUCCEED, (uint64_t)t->number, 0,
+			     call_data_add(d, t->interval, 32, 8), 0);
+	}
+}
+
 void plan_add_thread(const struct image *im, const struct image_thread *t, struct call_list *l,
 		     struct call_data *d)
 {
@@ -190,6 +216,7 @@ void plan_add_thread(const struct image *im, const struct image_thread *t, struc
 		CALL(l, SYS_rt_sigtimedwait, RESTORER_IGNORE, call_data_add(d, &child, 8, 8), 0,
 		     call_data_add(d, now, sizeof(now), 8), 8);
 		plan_add_timers(p, l, d);
+		plan_add_posix_timers(im, l, d);
 		plan_add_pending(p->pending, p->pid, 0, l);
 		if (p->stopped)
 			CALL(l, SYS_kill, RESTORER_IGNORE, (uint64_t)p->pid, SIGSTOP);

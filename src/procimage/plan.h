@@ -32,6 +32,21 @@ static inline int plan_is_outside(const struct image_descriptor *d)
 {
 	return d->kind == DESCRIPTOR_OUTSIDE || d->kind == DESCRIPTOR_TERMINAL;
 }
+/* A leader of a session gets the slave of its terminal before its children are born; these come after all others. */
+static inline int plan_leads_terminal(const struct image *im)
+{
+	const struct image_program *p = image_program(im);
+
+	return p->terminal && p->session == p->pid;
+}
+static inline unsigned plan_count_terminals(const struct image *const *image, unsigned n)
+{
+	unsigned terminals = 0;
+
+	for (unsigned k = 0; k < n; k++)
+		terminals += (unsigned)plan_leads_terminal(image[k]);
+	return terminals;
+}
 const struct image_descriptor *plan_outside(const struct image *const *image, unsigned n,
 					    unsigned index, const struct image **out);
 unsigned plan_count_outside(const struct image *const *image,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -273,6 +274,39 @@ static void plan_add_signal(struct planner *p, const struct image_descriptor *d)
 	plan_set_flags(p, d);
 }
 
+/* The kernel gives watches ascending numbers, from 1 on, also where some were removed. */
+static void plan_add_notify(struct planner *p, const struct image_descriptor *d)
+{
+	uint64_t event = call_data_add(p->d, NULL, 32, 8);
+	int next = 1;
+
+	OPEN(p, SYS_inotify_init1, 0);
+	for (uint64_t i = 0; i < p->im->header.count[TABLE_NOTIFY]; i++) {
+		const struct image_notify *n = &image_notify(p->im)[i];
+		const char *path = image_string(p->im, n->path);
+		uint64_t at;
+
+		if (n->descriptor != d->number)
+			continue;
+		at = call_data_add(p->d, path, strlen(path) + 1, 1);
+		for (; next <= n->number; next++) {
+			struct restorer_call *c = CALL(p->l, SYS_inotify_add_watch, RESTORER_EQUAL,
+						       SLOT_A, at, n->mask | IN_DONT_FOLLOW);
+
+			c->from_slot = 1;
+			c->expect = (uint64_t)next;
+			if (next == n->number)
+				continue;
+			/* It puts an event into the queue, IN_IGNORED. */
+			CALL(p->l, SYS_inotify_rm_watch, RESTORER_SUCCEED, SLOT_A, (uint64_t)next)
+				->from_slot = 1;
+			CALL(p->l, SYS_read, RESTORER_SUCCEED, SLOT_A, event, 32)->from_slot = 1;
+		}
+	}
+	plan_place(p, SLOT_A, d);
+	plan_set_flags(p, d);
+}
+
 /* ---- sockets ---- */
 
 static void plan_set_option(struct planner *p, int level, int name, int value)
@@ -373,6 +407,9 @@ static void plan_add_one(struct planner *p, const struct image_descriptor *d, vo
 		break;
 	case DESCRIPTOR_MEMORY:
 		plan_add_content(p, d);
+		break;
+	case DESCRIPTOR_NOTIFY:
+		plan_add_notify(p, d);
 		break;
 	case DESCRIPTOR_OUTSIDE:
 	case DESCRIPTOR_TERMINAL:

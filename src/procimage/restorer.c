@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -253,6 +254,11 @@ static void restorer_be_born(struct restorer_state *s)
 		rc = SYS(SYS_setpgid, 0, 0);
 	if (rc < 0)
 		restorer_fail(s->fds[1], rc, STEP_GROUP, (uint64_t)p->pid);
+	/* Before the children of the session, which inherit it. */
+	if (p->leads && p->terminal)
+		rc = SYS(SYS_ioctl, s->fds[2 + s->order.tasks + p->terminal - 1], TIOCSCTTY, 0);
+	if (rc < 0)
+		restorer_fail(s->fds[1], rc, STEP_TERMINAL, p->terminal);
 	restorer_fork_children(s, 0);
 }
 
@@ -275,6 +281,8 @@ static void restorer_join(struct restorer_state *s)
 		y->socket = s->fds[1];
 		y->ask = s->ask[1];
 		y->answer = s->answer[0];
+		for (unsigned i = 0; i < s->order.outside; i++)
+			y->outside[i] = (int32_t)s->slots[i];
 		restorer_set(&y->phase, PHASE_BORN);
 	}
 	if (p->group && p->group != p->pid && !p->leads) {
@@ -284,6 +292,9 @@ static void restorer_join(struct restorer_state *s)
 	}
 	restorer_count(&y->joined);
 	restorer_await(s, &y->joined, s->nprocesses);
+	/* The group may have ended. */
+	if (p->leads && p->terminal && p->foreground)
+		SYS(SYS_ioctl, y->outside[p->terminal - 1], TIOCSPGRP, &p->foreground);
 }
 
 static __attribute__((noreturn)) void restorer_end(uint32_t status)
@@ -404,6 +415,7 @@ static __attribute__((noreturn)) void restorer_copy(struct restorer_state *s)
 	long rc;
 
 	restorer_map_sync(s);
+	restorer_run(s, &s->domain, s->fds[1]);
 	restorer_live(s);
 	if (s->nprocesses > 1)
 		restorer_await(s, &y->done, s->programs - 1);

@@ -16,7 +16,7 @@
  * its own image. All of them share one table of descriptors until the first one has made what they have in
  * common, and wait for each other through one shared page:
  *
- *   all are born, in their sessions ─► all have entered their groups ─► each is confined ─► the first one makes
+ *   landlock, once ─► all are born, in their sessions ─► all have entered their groups ─► each is confined ─► the first one makes
  *   shared descriptors ─► each takes its own table, and executes its plan ─► threads, one process at a time ─► "go"
  *
  * Until "go" no instruction of the captured program runs. The lists are data: the zygote executes the
@@ -79,6 +79,7 @@ enum restorer_step {
 	STEP_ORDER,
 	STEP_TREE,
 	STEP_GROUP,
+	STEP_TERMINAL,
 	RESTORER_STEPS
 };
 
@@ -110,7 +111,9 @@ struct restorer_process { /* the first one is the copy itself; parents precede t
 	uint32_t early; /* born before its parent makes its session */
 	uint32_t leads; /* makes a session */
 	uint32_t nthreads;
-	uint64_t threads; /* address of struct restorer_thread */
+	uint64_t threads;   /* address of struct restorer_thread */
+	uint32_t terminal;  /* of its session: 1 + index of the outside descriptor; 0: none */
+	int32_t foreground; /* group in the foreground of it */
 	struct restorer_list build, plan;
 	char name[16]; /* of a zombie */
 };
@@ -118,6 +121,7 @@ struct restorer_process { /* the first one is the copy itself; parents precede t
 struct restorer_sync { /* in the shared page of one tree of copies */
 	uint32_t phase, born, joined, detached, turn, done;
 	int32_t socket, ask, answer;
+	int32_t outside[RESTORER_OUTSIDE];
 };
 
 struct restorer_order { /* descriptors: pidfd of the namespace's init, the copy's socket, files `tasks`, outside ones */
@@ -142,7 +146,7 @@ struct restorer_state {
 	int32_t last_pid;            /* descriptor of ns_last_pid, or -1 */
 	int32_t first_high;          /* above every descriptor number of the image */
 	int32_t pid;
-	struct restorer_list build, confine, objects;
+	struct restorer_list build, domain, confine, objects;
 	uint64_t processes; /* address of struct restorer_process */
 	uint32_t nprocesses;
 	uint32_t programs; /* how many of them are ROLE_PROGRAM */

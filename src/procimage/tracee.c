@@ -74,8 +74,9 @@ static int tracee_wait_stop(pid_t tid, uint64_t until_ms, int *out_status)
 	}
 }
 
-/* PTRACE_INTERRUPT stops with this event. A signal that arrives first is put back. */
-static int tracee_wait_interrupted(pid_t tid, uint64_t until_ms, struct err *e)
+/* PTRACE_INTERRUPT stops with this event, whose signal is that of a program that was stopped by one. A signal that
+ * arrives first is put back. */
+static int tracee_wait_interrupted(pid_t tid, uint64_t until_ms, int *out_stopped, struct err *e)
 {
 	for (;;) {
 		int status, signal;
@@ -92,10 +93,10 @@ static int tracee_wait_interrupted(pid_t tid, uint64_t until_ms, struct err *e)
 		if (!WIFSTOPPED(status))
 			return err_set(e, ERR_CONFLICT, "thread %d has ended", tid);
 		signal = WSTOPSIG(status);
-		if (status >> 16 == PTRACE_EVENT_STOP)
-			return signal == SIGTRAP
-				       ? 0
-				       : keep_refuse(e, KEEP_STOPPED, tid, -1, strsignal(signal));
+		if (status >> 16 == PTRACE_EVENT_STOP) {
+			*out_stopped |= signal != SIGTRAP;
+			return 0;
+		}
 		if (ptrace(PTRACE_CONT, tid, 0,
 			   signal == SYSCALL_STOP || status >> 16 ? 0 : signal) < 0)
 			return err_sys(e, "continue thread %d", tid);
@@ -135,7 +136,7 @@ static int tracee_stop_new(struct tracee *t, uint64_t until, unsigned *out_new, 
 		if (!tracee_find(t, tids[i]) && tracee_seize(t, tids[i], e) < 0)
 			return -1;
 	for (unsigned i = first; i < t->nthreads; i++)
-		if (tracee_wait_interrupted(t->threads[i].state.tid, until, e) < 0)
+		if (tracee_wait_interrupted(t->threads[i].state.tid, until, &t->stopped, e) < 0)
 			return -1;
 	*out_new = t->nthreads - first;
 	return 0;
@@ -409,12 +410,11 @@ static int tracee_end_calls(struct tracee *t, struct tracee_thread *th, struct e
 {
 	pid_t tid = th->state.tid;
 
-	(void)t;
 	if (!th->called)
 		return 0;
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) < 0 || ptrace(PTRACE_CONT, tid, 0, 0) < 0)
 		return err_sys(e, "interrupt thread %d", tid);
-	if (tracee_wait_interrupted(tid, tracee_now_ms() + 5000, e) < 0)
+	if (tracee_wait_interrupted(tid, tracee_now_ms() + 5000, &t->stopped, e) < 0)
 		return -1;
 	/* In the reverse order of the beginning. */
 	if (ptrace(PTRACE_SETSIGMASK, tid, 8, &th->state.signal_mask) < 0)

@@ -30,6 +30,7 @@ struct tracee {
 	uint64_t results;     /* memory for results of calls */
 	struct tracee_thread child;
 	pid_t child_pid; /* snapshot child, or 0 */
+	int stopped;     /* by a signal: it is again, when it is released */
 };
 
 /* Stops every thread, and reads their registers, signal masks, robust lists and rseq areas. On failure

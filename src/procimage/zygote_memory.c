@@ -106,7 +106,25 @@ static uint64_t zygote_bound_strings(const struct image *im)
 	for (uint64_t i = 0; i < im->header.count[TABLE_DESCRIPTORS]; i++)
 		bytes += strlen(image_string(im, image_descriptors(im)[i].path)) +
 			 2 * (uint64_t)image_descriptors(im)[i].data_bytes;
+	for (uint64_t i = 0; i < im->header.count[TABLE_NOTIFY]; i++)
+		bytes += strlen(image_string(im, image_notify(im)[i].path)) + 1;
 	return bytes;
+}
+
+/* Numbers that no timer and no watch has are taken for a moment, too. */
+static uint64_t zygote_bound_numbers(const struct image *im)
+{
+	uint64_t timers = im->header.count[TABLE_TIMERS], numbers = 0, before = 0;
+
+	for (uint64_t i = 0; i < im->header.count[TABLE_NOTIFY]; i++) {
+		const struct image_notify *n = &image_notify(im)[i];
+
+		if (i && n->descriptor != n[-1].descriptor)
+			before = 0;
+		numbers += (uint64_t)n->number - before;
+		before = (uint64_t)n->number;
+	}
+	return 4 * numbers + (timers ? 4 * (uint64_t)image_timers(im)[timers - 1].number + 8 : 0);
 }
 
 uint64_t zygote_memory_bound(const struct image *im)
@@ -116,7 +134,7 @@ uint64_t zygote_memory_bound(const struct image *im)
 
 	return (1 << 20) + 2 * zygote_bound_strings(im) + n[TABLE_AREAS] * 8 * (call + 64) +
 	       n[TABLE_RUNS] * (2 * call + 64) + n[TABLE_DESCRIPTORS] * 24 * (call + 64) +
-	       n[TABLE_WATCHES] * 2 * (call + 64) +
+	       n[TABLE_WATCHES] * 2 * (call + 64) + zygote_bound_numbers(im) * (call + 64) +
 	       n[TABLE_THREADS] * (ARCH_FRAME_MOST + 3 * (uint64_t)RESTORER_STACK + 256 * call);
 }
 
@@ -265,6 +283,18 @@ static int zygote_add_process(struct zygote *z, const struct plan_tree *t, unsig
 	return 0;
 }
 
+/* Their slaves follow the descriptors from outside. */
+static void zygote_add_terminals(struct zygote *z, const unsigned index[])
+{
+	unsigned at = plan_count_outside(z->v, z->n);
+
+	for (unsigned k = 0; k < z->n; k++)
+		if (plan_leads_terminal(z->v[k])) {
+			z->processes[index[k]].terminal = ++at;
+			z->processes[index[k]].foreground = image_program(z->v[k])->foreground;
+		}
+}
+
 static int zygote_fill_block(struct zygote *z, int least_high, struct err *e)
 {
 	struct plan_tree t = plan_tree_of(z->v, z->n, least_high);
@@ -277,7 +307,7 @@ static int zygote_fill_block(struct zygote *z, int least_high, struct err *e)
 				    .pid = image_program(z->v[0])->pid,
 				    .programs = z->n,
 				    .sync = z->block + z->block_bytes - 4096 };
-	struct call_list objects = { 0 }, confine = { 0 };
+	struct call_list objects = { 0 }, confine = { 0 }, domain = { 0 };
 	uint64_t at = call_data_add(&z->data, NULL, sizeof(s), 64);
 	unsigned index[IMAGE_PROCESSES_MOST];
 	int count = zygote_make_processes(z->v, z->n, z->processes, index, e);
@@ -285,11 +315,16 @@ static int zygote_fill_block(struct zygote *z, int least_high, struct err *e)
 	if (count < 0)
 		return -1;
 	s.nprocesses = (uint32_t)count;
+	zygote_add_terminals(z, index);
 	for (unsigned k = 0; k < z->n; k++)
 		if (zygote_add_process(z, &t, k, &z->processes[index[k]], &s.build, e) < 0)
 			return -1;
-	if (z->b[0].confine)
+	if (z->b[0].confine) {
+		confine_list_add_domain(z->b[0].confine, &domain, &z->data);
 		confine_list_add(z->b[0].confine, &confine, &z->data);
+	}
+	s.domain = call_data_add_list(&z->data, &domain);
+	call_list_fini(&domain);
 	s.confine = call_data_add_list(&z->data, &confine);
 	call_list_fini(&confine);
 	plan_add_objects(&t, &objects, &z->data);

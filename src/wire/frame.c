@@ -123,6 +123,7 @@ static const struct frame_shape {
 	[WIRE_HOLD] = { "HOLD", sizeof(struct frame), NO_TAIL },
 	[WIRE_EXPORT] = { "EXPORT", sizeof(struct frame), NO_TAIL },
 	[WIRE_EXEC_STATE] = { "EXEC_STATE", sizeof(struct wire_exec_state), NO_TAIL },
+	[WIRE_TERMINAL] = { "TERMINAL", sizeof(struct wire_terminal), NO_TAIL },
 	[WIRE_CLUSTER_CONNECT] = { "CLUSTER_CONNECT", sizeof(struct frame), NO_TAIL },
 	[WIRE_CLUSTER_DIAL] = { "CLUSTER_DIAL", sizeof(struct frame), TAIL },
 	[WIRE_OUTBOUND_CONNECT] = { "OUTBOUND_CONNECT", sizeof(struct frame), NO_TAIL },

@@ -181,6 +181,7 @@ enum wire_type {
 	WIRE_HOLD = 164, /* flags: WIRE_HOLD_OFF -> DONE: reads no output and no other connection until HOLD_OFF, or the end of this connection */
 	WIRE_EXPORT,     /* nothing, while held -> EXEC_STATE + fd of each exec that has not ended, then DONE */
 	WIRE_EXEC_STATE, /* from init; to init, + fds: an exec whose leader a checkpoint zygote starts -> DONE */
+	WIRE_TERMINAL,   /* struct wire_terminal -> FD: the master of a new terminal with this number */
 };
 /* clang-format on */
 
@@ -850,12 +851,14 @@ enum {                           /* bits of wire_exec_state.open, in the order o
 
 /* What init knows about an exec that has not ended. The first descriptor is a file with the kept bytes of its
  * streams, one after the other, and then the bytes on their way to stdin and to the channel. To init: the ends of
- * init of what is open follow. */
+ * init of what is open follow, or the master of its terminal. */
+enum { WIRE_TERMINALS = 64, WIRE_TTY_LOST = 255 /* hung up, or of another number */ };
+
 struct wire_exec_state {
 	struct frame head; /* ref: the exec */
 	int32_t pid, group;
 	uint8_t open;   /* WIRE_OPEN_* */
-	uint8_t tty;    /* cannot be taken over by another init */
+	uint8_t tty;    /* 0: pipes; 1 + the number of its terminal; WIRE_TTY_LOST */
 	uint8_t lone;   /* WIRE_START_LEADER_ONLY */
 	uint8_t ending; /* bits 0 and 1: stdin, channel are closed when their bytes are read */
 	uint32_t grace_ms;
@@ -865,6 +868,12 @@ struct wire_exec_state {
 	uint64_t accepted[2], consumed[2], room[2]; /* of stdin, of the channel */
 	uint32_t buffered[2];
 	uint64_t inode[4]; /* of the ends of init, in the order of the bits of `open` */
+};
+
+struct wire_terminal {
+	struct frame head;
+	uint32_t number; /* below WIRE_TERMINALS */
+	uint32_t pad;
 };
 
 struct wire_status {

@@ -28,7 +28,7 @@ start() { # COMMAND: for sh. Sets x
 	is "$code" 201 "$body"
 	x=$(get .id)
 }
-output() { curl -sS -m "${3:-0.4}" -H "X-API-Key: $key" "$url/v1/boxes/$1/execs/$2/output?raw=stdout" 2>/dev/null; }
+output() { curl -sS -m "${3:-0.4}" -H "X-API-Key: $key" "$url/v1/boxes/$1/execs/$2/output?raw=stdout" 2>/dev/null | tr -d '\r'; }
 says() { output "$1" "$2" | grep -qx -- "$3"; }
 send() { curl -sS -o /dev/null -H "X-API-Key: $key" --data-binary @- "$url/v1/boxes/$1/execs/$2/stdin"; }
 running() { # BOX: the exec of the program, whose id differs in each box
@@ -400,16 +400,108 @@ the_javascript_driver() { driver javascript 'var v = 5; await new Promise(r => s
 the_bash_driver() { driver bash 'v=5; sleep 4; v=$((v + 1)); echo "end $v"' 'end 6' 'echo "then $((v + 1))"' 'then 7'; }
 the_r_driver() { driver r 'v <- 5; Sys.sleep(4); v <- v + 1; cat("end", v)' 'end 6' 'cat("then", v + 1)' 'then 7'; }
 
-bash_in_a_terminal() {
+bash_with_jobs_in_a_terminal() {
 	box
-	api POST "/v1/boxes/$b/execs" '{"command":["bash","--norc"],"background":true,"tty":true,"open_stdin":true}'
+	api POST "/v1/boxes/$b/execs" '{"command":["bash","--norc"],"background":true,"pty":{"rows":24,"cols":80},"open_stdin":true}'
 	is "$code" 201 "$body"
-	api POST "/v1/boxes/$b/fork" '{"memory":true}'
-	is "$code $(get .error.code)" "409 not_capturable" "$body"
-	case $body in *terminal*) ;; *) is "$body" "*terminal*" ;; esac
-	api DELETE "/v1/boxes/$b"
+	x=$(get .id)
+	printf 'n=1; sleep 1000 & sleep 1001\n' | send "$b" "$x"
+	started() { [ -n "$(inside "$b" 'pgrep -fx "sleep 1001"')" ]; }
+	soon started
+	printf '\032' | send "$b" "$x"
+	soon says "$b" "$x" '.*Stopped .*sleep 1001'
+	api POST "/v1/boxes/$b/fork" '{"memory":true,"count":2}'
+	is "$code" 201 "$body"
+	for c in $(get '.items[].box.id') "$b"; do
+		y=$(running "$c")
+		printf 'echo "n is $((n + 1)), $(jobs -s | wc -l) stopped, $(jobs -r | wc -l) runs"\n' | send "$c" "$y"
+		soon says "$c" "$y" 'n is 2, 1 stopped, 1 runs'
+		api DELETE "/v1/boxes/$c"
+	done
 }
-script_is_refused_for_its_terminal() { box; refused 'echo ready; exec script -qc "sleep 1000" /dev/null' terminal; }
+python_repl_in_a_terminal() {
+	box
+	api POST "/v1/boxes/$b/execs" '{"command":["/usr/bin/python3","-q"],"background":true,"pty":{"rows":24,"cols":80},"open_stdin":true}'
+	is "$code" 201 "$body"
+	x=$(get .id)
+	printf 'n = 1; print("at", n)\n' | send "$b" "$x"
+	soon says "$b" "$x" 'at 1'
+	api POST "/v1/boxes/$b/fork" '{"memory":true,"count":2}'
+	is "$code" 201 "$body"
+	for c in $(get '.items[].box.id') "$b"; do
+		y=$(running "$c")
+		printf 'n += 1; print("at", n)\n' | send "$c" "$y"
+		soon says "$c" "$y" 'at 2'
+		api DELETE "/v1/boxes/$c"
+	done
+}
+script_with_a_terminal_of_its_own() {
+	box
+	lines 'exec script -qc "n=0; while read l; do n=\$((n + 1)); echo \$n; done" /dev/null'
+}
+tmux_with_a_server_and_two_windows() {
+	box
+	server "tmux -f /dev/null new-session -d -s s 'n=0; while read l; do n=\$((n + 1)); echo \$n; done'; tmux new-window -d -t s 'sleep 1000'; exec sleep 1000" \
+		'show() { tmux capture-pane -t s:0 -p; }; k=$(show | grep -c "^[0-9]"); tmux send-keys -t s:0 x Enter
+until [ "$(show | grep -c "^[0-9]")" -gt "$k" ]; do sleep 0.1; done; show | grep "^[0-9]" | tail -n 1'
+}
+tail_that_follows_a_file() {
+	box
+	server 'touch log; tail -f log | while read l; do n=$((n + 1)); echo $n >count; done' \
+		'k=$(cat count 2>/dev/null); echo x >>log; until [ "$(cat count 2>/dev/null)" != "$k" ]; do sleep 0.1; done; cat count'
+}
+c_program_with_timers() {
+	box
+	file c.c <<'E'
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int ticks[3];
+static void tick(int s) { ticks[s == SIGALRM]++; }
+static void thread(union sigval v) { ticks[2]++; }
+int main(void) {
+	struct itimerspec often = { { 0, 5000000 }, { 0, 5000000 } };
+	struct itimerval alarms = { { 0, 5000 }, { 0, 5000 } };
+	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 }, f = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = thread };
+	timer_t a, b, c; int fd = timerfd_create(CLOCK_MONOTONIC, 0), n = 0; char l[99]; unsigned long long x;
+	signal(SIGUSR1, tick); signal(SIGALRM, tick);
+	timer_create(CLOCK_REALTIME, &e, &a); timer_create(CLOCK_MONOTONIC, &e, &b); timer_create(CLOCK_MONOTONIC, &f, &c);
+	timer_delete(a); timer_settime(b, 0, &often, 0); timer_settime(c, 0, &often, 0);
+	timerfd_settime(fd, 0, &often, 0); setitimer(ITIMER_REAL, &alarms, 0);
+	siginterrupt(SIGUSR1, 0); siginterrupt(SIGALRM, 0);
+	while (fgets(l, 99, stdin)) {
+		ticks[0] = ticks[1] = ticks[2] = 0;
+		while (read(fd, &x, 8) != 8 || !ticks[0] || !ticks[1] || !ticks[2]) ;
+		printf("%d\n", ++n); fflush(stdout);
+	}
+}
+E
+	is "$(inside "$b" 'gcc -o c c.c && echo built')" built
+	lines 'exec ./c'
+}
+node_that_watches_a_folder() {
+	box
+	file s.js <<'E'
+const fs = require('fs'); let n = 0
+fs.mkdirSync('w')
+fs.watch('w', () => fs.writeFileSync('count', String(++n)))
+fs.writeFileSync('count', '0')
+E
+	server 'exec node s.js' 'until [ -s count ]; do sleep 0.1; done; k=$(cat count); mkdir w/$(date +%N); until [ "$(cat count)" -gt "$k" ]; do sleep 0.1; done; cat count'
+}
+a_program_with_a_filter_of_its_own_is_refused() {
+	box
+	refused 'exec /usr/bin/python3 -uc "
+import ctypes, time
+libc = ctypes.CDLL(None)
+code = (ctypes.c_uint64 * 1)(0x7fff000000000006)
+prog = (ctypes.c_uint64 * 2)(1, ctypes.addressof(code))
+assert libc.prctl(22, 2, prog, 0, 0) == 0
+print(\"ready\"); time.sleep(1000)"' 'seccomp filter'
+}
 
 need_daemon
 run_tests $wanted

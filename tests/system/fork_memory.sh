@@ -177,6 +177,74 @@ a_tree_of_processes_continues_with_its_pids_and_each_thread_is_confined() {
 	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
 }
 
+# ---- kernel objects ----
+
+# Timers and watches whose numbers have gaps, a terminal of its own, a child that is stopped.
+objects='import ctypes, os, pty, signal, struct, subprocess, sys, time
+libc, n = ctypes.CDLL(None), 0
+def tick(*a):
+    global n
+    n += 1
+signal.signal(signal.SIGUSR1, tick)
+timers = []
+for i in range(4):
+    t = ctypes.c_void_p()
+    assert libc.timer_create(1, struct.pack("Qii48x", 0, signal.SIGUSR1, 0), ctypes.byref(t)) == 0
+    timers.append(t)
+libc.timer_delete(timers[1])
+libc.timer_settime(timers[2], 0, struct.pack("4q", 0, 5000000, 0, 5000000), None)
+f, w = libc.inotify_init(), []
+for name in ("/tmp", "/home/user", "/"): w.append(libc.inotify_add_watch(f, name.encode(), 0x100))
+libc.inotify_rm_watch(f, w[0])
+os.set_blocking(f, False)
+os.read(f, 99)
+m, s = pty.openpty()
+p = subprocess.Popen(["sleep", "1000"])
+p.send_signal(signal.SIGSTOP)
+os.waitpid(p.pid, os.WUNTRACED)
+print("ready", flush=True)
+for line in sys.stdin:
+    n, i = 0, 0
+    while n < 2 and i < 1000: time.sleep(0.01); i += 1
+    open("/home/user/new" + line.strip(), "w").close()
+    os.write(m, b"word\n")
+    print(os.getpid(), n > 1, struct.unpack("iIII", os.read(f, 999)[:16])[:2], os.read(s, 99).strip(), os.ttyname(s),
+          open(f"/proc/{p.pid}/stat").read().split()[2], flush=True)
+'
+timers_watches_terminals_and_stopped_children_continue() {
+	box
+	api POST "/v1/boxes/$b/execs" "$(jq -nc --arg p "$objects" '{command:["python3","-uc",$p], background:true, open_stdin:true}')"
+	is "$code" 201 "$body"
+	x=$(get .id)
+	soon output_has "$b" "$x" ready
+	fork "$b" '{"memory":true,"count":2}'
+	for c in $copies $b; do
+		y=$(running "$c")
+		send "$c" "$y" a
+		soon output_has "$c" "$y" "[0-9]* True (2, 256) b'word' /dev/pts/0 T" || echo "# $(output "$c" "$y")"
+		api DELETE "/v1/boxes/$c"
+	done
+}
+
+a_shell_continues_in_its_terminal_with_its_jobs() {
+	box
+	api POST "/v1/boxes/$b/execs" '{"command":["bash","--norc"],"background":true,"pty":{"rows":31,"cols":97},"open_stdin":true}'
+	is "$code" 201 "$body"
+	x=$(get .id)
+	shows() { output "$1" "$2" | tr -d '\r' | grep -q -- "^$3\$"; }
+	send "$b" "$x" 'n=1; sh -c "echo begun; exec sleep 1001"; echo "ended with $?"'
+	soon shows "$b" "$x" begun
+	send "$b" "$x" "$(printf '\032')"
+	soon shows "$b" "$x" '.*Stopped .*sleep 1001.*'
+	fork "$b" '{"memory":true,"count":2}'
+	for c in $copies $b; do
+		y=$(running "$c" bash)
+		send "$c" "$y" 'echo "n is $((n + 1)) in $(tty) of $(stty size), $(jobs -s | wc -l) stopped"'
+		soon shows "$c" "$y" 'n is 2 in /dev/pts/0 of 31 97, 1 stopped' || echo "# $(output "$c" "$y")"
+		api DELETE "/v1/boxes/$c"
+	done
+}
+
 # ---- contexts ----
 
 a_context_continues_with_its_variables_and_cell_numbers() {
@@ -278,7 +346,7 @@ what_cannot_be_captured_is_named_and_not_harmed() {
 		is "$(get .state)" running "$body"
 		api DELETE "/v1/boxes/$b/execs/$x"
 	}
-	refused inotify '["python3","-uc","import ctypes,time; f = ctypes.CDLL(None).inotify_init(); print(\"ready\"); time.sleep(1000)"]'
+	refused 'raw, packet and netlink' '["python3","-uc","import socket,time; s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW); print(\"ready\"); time.sleep(1000)"]'
 	refused 'deleted or replaced' '["sh","-c","cp /bin/sleep .; (sleep 1; rm sleep; echo ready) & exec ./sleep 1000"]'
 	api POST "/v1/boxes/$b/fork" '{"memory":true,"on_unsupported":"drop"}'
 	is "$code" 400 "$body"

@@ -7,8 +7,7 @@
  *	procimagebox image PID FILE		writes the image and reads it again
  *	procimagebox kill PID TIMES		kills a capturing process TIMES times at random moments
  *	procimagebox steps PID			kills a capturing process after its first call of ptrace, a new one after its
- *						second, and so on; after the 100th, when the source continues, every 20th
- *	procimagebox table			the rows of keep.h as a table of docs/checkpoints.md */
+ *						second, and so on; after the 100th, when the source continues, every 20th */
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "jail/landlock.h"
@@ -16,7 +15,6 @@
 #include "procimage/capture.h"
 #include "procimage/confine_list.h"
 #include "procimage/image_zygote.h"
-#include "procimage/keep.h"
 #include "procimage/plan.h"
 
 #include <errno.h>
@@ -355,21 +353,8 @@ static int run_steps(pid_t pid)
 	return 1;
 }
 
-static int run_table(void)
-{
-	static const char *const outcomes[] = { "kept", "differs", "refused" };
-
-	puts("| thing | copy | note |\n|---|---|---|");
-	for (unsigned i = 0; i < KEEP_COUNT; i++)
-		printf("| %s | %s | %s |\n", keep_rows[i].thing, outcomes[keep_rows[i].outcome],
-		       keep_rows[i].text);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], "table"))
-		return run_table();
 	if (argc == 5 && !strcmp(argv[1], "fork"))
 		return run_fork(atoi(argv[2]), atoi(argv[3]), argv[4], 0);
 	if (argc == 5 && !strcmp(argv[1], "confined"))
@@ -380,7 +365,7 @@ int main(int argc, char **argv)
 		return run_kill(atoi(argv[2]), atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "steps"))
 		return run_steps(atoi(argv[2]));
-	fputs("usage: procimagebox fork|confined PID COPIES FOLDER | image PID FILE | kill PID TIMES | steps PID | table\n",
+	fputs("usage: procimagebox fork|confined PID COPIES FOLDER | image PID FILE | kill PID TIMES | steps PID\n",
 	      stderr);
 	return 2;
 }

@@ -1721,6 +1721,67 @@ static void an_imported_exec_continues_at_its_offsets(struct box *b)
 	close(fd);
 }
 
+static void send_two(int conn, const void *body, size_t n, int first, int second)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control = { .head = { CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec iov = { (void *)body, n };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+
+	memcpy(CMSG_DATA(&control.head), (int[]){ first, second }, 2 * sizeof(int));
+	CHECK(sendmsg(conn, &m, MSG_NOSIGNAL) == (ssize_t)n);
+}
+
+static int send_terminal(struct box *b, uint32_t number)
+{
+	const struct wire_terminal t = { .head = head(WIRE_TERMINAL, 4), .number = number };
+
+	send_frame(b->conn, &t, sizeof(t), NULL, 0, -1);
+	expect(b->conn, WIRE_FD);
+	return frame_fd;
+}
+
+static void expect_output(struct box *b)
+{
+	do
+		receive(b->conn);
+	while (HEAD->type == WIRE_STDIN_WINDOW);
+	CHECK(HEAD->type == WIRE_OUTPUT);
+}
+
+static void an_imported_exec_has_its_terminal(struct box *b)
+{
+	struct wire_exec_state s = imported(3);
+	struct wire_terminal wrong = { .head = head(WIRE_TERMINAL, 4), .number = 64 };
+	int content = memfd_create("content", MFD_CLOEXEC), master = send_terminal(b, 5), slave;
+	unsigned number = 0;
+
+	CHECK(ioctl(master, TIOCGPTN, &number) == 0 && number == 5);
+	CHECK(content >= 0 && write(content, "xyz", 3) == 3);
+	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY);
+	s.tty = 6;
+	s.open = WIRE_OPEN_OUT | WIRE_OPEN_STDIN;
+	send_two(b->conn, &s, sizeof(s), content, master);
+	expect(b->conn, WIRE_DONE);
+	send_credit(b->conn, WIRE_ATTACH, 3, 0, 0, 100, 0);
+	expect(b->conn, WIRE_ATTACHED);
+	expect_output(b); /* of the file */
+	CHECK(slave >= 0 && write(slave, "abc", 3) == 3);
+	expect_output(b);
+	CHECK(GOT(wire_output)->offset == 8 &&
+	      !memcmp(frame_bytes + sizeof(struct wire_output), "abc", 3));
+	send_frame(b->conn, &wrong, sizeof(wrong), NULL, 0, -1);
+	expect_error(b->conn, ERR_INVALID);
+	close(slave);
+	close(master);
+	close(content);
+}
+
 static void states_out_of_their_range_are_refused(struct box *b)
 {
 	struct wire_exec_state bad[16];
@@ -1734,7 +1795,7 @@ static void states_out_of_their_range_are_refused(struct box *b)
 	bad[n++].open = WIRE_OPEN_OUT; /* without its descriptor */
 	bad[n++].ending = 4;
 	bad[n++].lone = 2;
-	bad[n++].tty = 1;
+	bad[n++].tty = 1; /* without its master */
 	bad[n++].pid = 1;
 	bad[n++].group = -1;
 	bad[n++].from[0] = 9;
@@ -1923,6 +1984,7 @@ static const struct test tests[] = {
 	TEST(during_a_hold_other_connections_wait),
 	TEST_DIRECT(an_export_has_the_output_and_the_ends_of_a_held_exec),
 	TEST(an_imported_exec_continues_at_its_offsets),
+	TEST(an_imported_exec_has_its_terminal),
 	TEST(states_out_of_their_range_are_refused),
 	TEST_DIRECT(an_idle_init_uses_little_memory),
 	TEST_DIRECT(an_init_maps_its_image_and_nothing_else),

@@ -166,7 +166,7 @@ TEST(an_image_of_another_version_is_rejected_with_both_versions)
 	bytes = sample_encode(&im, &len, &e);
 	CHECK(bytes != NULL);
 	CHECK(procimage_decode(&read, bytes, len, &e) < 0);
-	CHECK_STR(e.msg, "process image of version 7, this program reads 2");
+	CHECK_STR(e.msg, "process image of version 7, this program reads 3");
 	free(bytes);
 	procimage_fini(&im);
 }
