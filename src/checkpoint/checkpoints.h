@@ -38,6 +38,7 @@ const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *
 #define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */
 #define CHECKPOINT_PAUSE "pause"       /* of a box that is paused to the disk */
 #define CHECKPOINT_DIFF "diff"         /* of the present state, for a comparison */
+#define CHECKPOINT_IMPORT "import"     /* of an archive */
 #define CHECKPOINT_DAY_NS STORE_CHECKPOINT_DAY_NS
 
 struct checkpoint_want { /* borrowed for the call; texts may be NULL */
@@ -60,6 +61,11 @@ typedef void checkpoint_done(void *ctx, const struct store_checkpoint *row, cons
 must_check int checkpoint_take(struct checkpoints *c, struct box *b,
 			       const struct checkpoint_want *want, checkpoint_done *done, void *ctx,
 			       struct checkpoint_job **out, struct err *e);
+/* The same with the files of a tar archive, which is read from take_archive: the checkpoint has no parent, and the box stays as it is. */
+must_check int checkpoint_import(struct checkpoints *c, struct box *b,
+				 const struct checkpoint_want *want, int take_archive,
+				 checkpoint_done *done, void *ctx, struct checkpoint_job **out,
+				 struct err *e);
 /* done is not called; the checkpoint is taken nevertheless. NULL is fine. */
 void checkpoint_leave(struct checkpoint_job *j);
 

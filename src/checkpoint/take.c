@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TAKE_IMPORT_FILES = 1000000 };
+
 struct checkpoint_job {
 	struct checkpoint_job *next;
 	struct checkpoints *all;
@@ -16,6 +18,7 @@ struct checkpoint_job {
 	struct keeper_call *asking;
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
 	int durable, unless_same, memory, stop;
+	int archive;                       /* of an import, until the keeper has it; -1: none */
 	struct wire_checkpoint ask;        /* memory: sent when the programs are stopped */
 	struct wire_checkpointed captured; /* memory: until the image is complete */
 	struct err unsaved;                /* why the image has no file */
@@ -35,6 +38,13 @@ static void take_unlink(struct checkpoint_job *j)
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
+}
+
+static void take_free(struct checkpoint_job *j)
+{
+	own_close_fd(&j->archive);
+	store_checkpoint_fini(&j->row);
+	free(j);
 }
 
 /* The next capture of the same box. */
@@ -58,8 +68,7 @@ static void take_finish(struct checkpoint_job *j, const struct err *e)
 	take_unlink(j);
 	if (done)
 		done(j->ctx, e ? NULL : &j->row, e);
-	store_checkpoint_fini(&j->row);
-	free(j);
+	take_free(j);
 	take_next(c, box);
 }
 
@@ -429,6 +438,29 @@ static int take_allowed(const struct box *b, struct err *e)
 	return 0;
 }
 
+static int take_try_import(struct checkpoint_job *j, const struct box *b, struct err *e)
+{
+	struct fleet *f = j->all->fleet;
+	struct wire_checkpoint ask = { .head = { .version = WIRE_VERSION,
+						 .type = WIRE_CHECKPOINT_IMPORT },
+				       .files_most = TAKE_IMPORT_FILES };
+
+	/* Not of the running generation, whose head stays. */
+	j->row.generation = b->row.generation + 1;
+	if (take_room(j, b, &ask.bytes_most, e) < 0)
+		return -1;
+	free(j->row.spec);
+	j->row.spec = take_spec(b);
+	if (store_checkpoint_insert(f->store, &j->row, e) < 0)
+		return -1;
+	snprintf(ask.box, sizeof(ask.box), "%s", box_keeper_id(b));
+	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
+	j->state = JOB_CAPTURES;
+	j->asking = keeper_client_request_fd(&f->keeper, &ask, sizeof(ask), steal_fd(&j->archive),
+					     WIRE_CHECKPOINTED, take_captured, j);
+	return 0;
+}
+
 /* 1: waits for a merge. */
 static int take_try(struct checkpoint_job *j, struct err *e)
 {
@@ -442,6 +474,8 @@ static int take_try(struct checkpoint_job *j, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "box %s has ended", j->row.box);
 	if (take_allowed(b, e) < 0)
 		return -1;
+	if (j->archive >= 0)
+		return take_try_import(j, b, e);
 	rc = take_continue_from(j, b, base, e);
 	j->merge = rc > 0 ? MERGE_AWAITED : MERGE_NONE;
 	if (rc)
@@ -507,22 +541,30 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 int checkpoint_take(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,
 		    checkpoint_done *done, void *ctx, struct checkpoint_job **out, struct err *e)
 {
+	return checkpoint_import(c, b, want, -1, done, ctx, out, e);
+}
+
+int checkpoint_import(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,
+		      int take_archive, checkpoint_done *done, void *ctx,
+		      struct checkpoint_job **out, struct err *e)
+{
 	struct checkpoint_job *j, **at = &c->jobs;
 	int busy = take_is_busy(c, b->row.id), rc;
 
-	if (take_allowed(b, e) < 0)
+	if (take_allowed(b, e) < 0) {
+		own_close_fd(&take_archive);
 		return -1;
+	}
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		abort();
-	*j = (struct checkpoint_job){ .all = c, .done = done, .ctx = ctx };
+	*j = (struct checkpoint_job){ .all = c, .done = done, .ctx = ctx, .archive = take_archive };
 	take_describe(j, b, want);
 	rc = id_new(j->row.id, e);
 	if (rc == 0 && !busy)
 		rc = take_try(j, e);
 	if (rc < 0) {
-		store_checkpoint_fini(&j->row);
-		free(j);
+		take_free(j);
 		return -1;
 	}
 	while (*at)
@@ -599,8 +641,7 @@ void checkpoints_free(struct checkpoints *c)
 
 		c->jobs = j->next;
 		keeper_client_cancel(&c->fleet->keeper, j->asking);
-		store_checkpoint_fini(&j->row);
-		free(j);
+		take_free(j);
 	}
 	free(c);
 }

@@ -35,6 +35,52 @@ int box_path_words(struct api_client *r, const struct args *a, struct box_path *
 	return r->status;
 }
 
+/* The checkpoint with this name, among these and their children. */
+static const json_t *box_path_named(const json_t *items, const char *name)
+{
+	const json_t *one, *below;
+	size_t i;
+
+	json_array_foreach(items, i, one)
+	{
+		if (!strcmp(api_client_text(one, "name"), name) ||
+		    !strcmp(api_client_text(one, "id"), name))
+			return one;
+		below = box_path_named(json_object_get(one, "children"), name);
+		if (below)
+			return below;
+	}
+	return NULL;
+}
+
+char *box_path_content(struct api_client *r, const struct box_path *p)
+{
+	const char *at = strchr(p->box, '@');
+	char box[sizeof(p->box)], *route = NULL;
+	const json_t *found;
+	json_t *doc;
+
+	if (!at)
+		return api_client_path("/v1/boxes/%s/files?path=%s", p->box, p->path);
+	snprintf(box, sizeof(box), "%.*s", (int)(at - p->box), p->box);
+	doc = api_client_get(r, "/v1/boxes/%s/checkpoints?tree=true", box);
+	if (!doc) {
+		api_client_explain_box(r, box);
+		return NULL;
+	}
+	found = box_path_named(json_object_get(doc, "items"), at + 1);
+	if (found) {
+		route = api_client_path("/v1/checkpoints/%s/files?path=%s",
+					api_client_text(found, "id"), p->path);
+	} else {
+		cli_error_what(&r->error, "not_found", "%s has no checkpoint %s", box, at + 1);
+		cli_error_hint(&r->error, "list them", "atoll checkpoints %s", box);
+		r->status = STATUS_NOT_FOUND;
+	}
+	json_decref(doc);
+	return route;
+}
+
 int box_path_look(struct api_client *r, const char *box, const char *path, unsigned *mode)
 {
 	json_t *doc = api_client_get(r, "/v1/boxes/%s/files/stat?path=%s", box, *path ? path : ".");

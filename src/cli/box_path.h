@@ -1,6 +1,7 @@
 /* box_path.h - BOX:PATH, and the type of that file. */
 #pragma once
 #include "cli/api_client.h"
+#include <string.h>
 
 struct box_path {
 	char box[80];     /* "": here */
@@ -9,6 +10,14 @@ struct box_path {
 
 /* An argument with a colon before any slash is in a box; "./a:b" is not. */
 void box_path_parse(struct box_path *p, const char *word);
+
+/* BOX@CHECKPOINT: a file of a checkpoint of the box, which is named by its id or its name. */
+static inline int box_path_of_checkpoint(const struct box_path *p)
+{
+	return strchr(p->box, '@') != NULL;
+}
+/* The route of the content of the file; NULL: r->status. */
+char *box_path_content(struct api_client *r, const struct box_path *p);
 
 /* The file that the arguments of a command name: BOX:PATH, or BOX PATH. Returns 0 or r->status. */
 must_check int box_path_words(struct api_client *r, const struct args *a, struct box_path *out);

@@ -14,10 +14,11 @@ static int cat_print(struct api_client *r, const struct args *a)
 
 	if (box_path_words(r, a, &p))
 		return r->status;
-	x.path = path = api_client_path("/v1/boxes/%s/files?path=%s", p.box, p.path);
-	if (api_client_bytes(r, &x) == 0)
-		return 0;
-	api_client_explain_box(r, p.box);
+	x.path = path = box_path_content(r, &p);
+	if (!path || api_client_bytes(r, &x) == 0)
+		return r->status;
+	if (!box_path_of_checkpoint(&p))
+		api_client_explain_box(r, p.box);
 	return r->status;
 }
 
@@ -28,13 +29,14 @@ static int run_cat(const struct cli *cli, const struct args *a)
 
 static const struct example examples[] = {
 	{ "atoll cat demo result.json", "relative paths are below /home/user" },
+	{ "atoll cat demo@good:result.json", "as it was at the checkpoint good" },
 	{ 0 },
 };
 
 const struct command command_cat = {
 	.name = "cat",
 	.group = "Files",
-	.usage = "BOX PATH",
+	.usage = "BOX[@CHECKPOINT] PATH",
 	.summary = "print a file of a box",
 	.max_words = 2,
 	.examples = examples,

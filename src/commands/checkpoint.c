@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/api_client.h"
 #include "cli/table.h"
+#include "commands/checkpoint_archive.h"
 #include "commands/commands.h"
 #include "procimage/keep.h"
 
@@ -13,7 +14,16 @@
 
 /* ---- checkpoint ---- */
 
-enum { TAKE_NOTE, TAKE_PIN, TAKE_MEMORY, TAKE_DURABLE, TAKE_EXPLAIN, TAKE_NFLAGS };
+enum {
+	TAKE_NOTE,
+	TAKE_PIN,
+	TAKE_MEMORY,
+	TAKE_DURABLE,
+	TAKE_EXPLAIN,
+	TAKE_DELTA,
+	TAKE_LAYER,
+	TAKE_NFLAGS
+};
 
 static const struct flag take_flags[TAKE_NFLAGS] = {
 	[TAKE_NOTE] = { "note", 0, FLAG_TEXT, "TEXT", "a text for people" },
@@ -24,6 +34,10 @@ static const struct flag take_flags[TAKE_NFLAGS] = {
 			   "return when it survives a power failure" },
 	[TAKE_EXPLAIN] = { "explain", 0, FLAG_SWITCH, NULL,
 			   "print what --memory keeps of programs, and what it refuses" },
+	[TAKE_DELTA] = { "delta", 0, FLAG_SWITCH, NULL,
+			 "export only what has changed since the parent" },
+	[TAKE_LAYER] = { "layer", 0, FLAG_SWITCH, NULL,
+			 "export the tar archive of the files, without an image around it" },
 };
 
 static int checkpoint_take(struct api_client *r, const struct args *a)
@@ -90,11 +104,20 @@ static int checkpoint_run(struct api_client *r, const struct args *a)
 		return checkpoint_remove(r, a);
 	if (a->nwords >= 2 && !strcmp(what, "pin"))
 		return checkpoint_pin(r, a);
+	if (a->nwords == 3 && !strcmp(what, "export"))
+		return checkpoint_file_export(r, a->words[1], a->words[2], args_has(a, TAKE_DELTA),
+					      args_has(a, TAKE_LAYER));
+	if ((a->nwords == 3 || a->nwords == 4) && !strcmp(what, "import"))
+		return checkpoint_file_import(r, a->words[1], a->words[2],
+					      a->nwords == 4 ? a->words[3] : NULL,
+					      args_has(a, TAKE_PIN));
 	if (a->nwords == 1 || a->nwords == 2)
 		return checkpoint_take(r, a);
 	api_client_usage(r, a->nwords ? "checkpoint: too many words" : "checkpoint: missing box");
-	cli_error_hint(&r->error, "type",
-		       "atoll checkpoint BOX [NAME] | rm CHECKPOINT... | pin CHECKPOINT...");
+	cli_error_hint(
+		&r->error, "type",
+		"atoll checkpoint BOX [NAME] | rm CHECKPOINT... | pin CHECKPOINT... | export "
+		"CHECKPOINT FILE | import BOX FILE [NAME]");
 	return r->status;
 }
 
@@ -135,6 +158,9 @@ static const struct example checkpoint_examples[] = {
 	{ "atoll checkpoint demo before-upgrade", "save the files of demo; its programs continue" },
 	{ "atoll rollback demo before-upgrade", "replace its files by those" },
 	{ "atoll checkpoint --explain", "what a copy of a program keeps and loses" },
+	{ "atoll checkpoint export k3xq7h2mzp4a demo.tar", "write its files as an OCI image" },
+	{ "atoll checkpoint import demo demo.tar good",
+	  "... and add them to demo as checkpoint good" },
 	{ "atoll checkpoint rm k3xq7h2mzp4a", "delete a checkpoint" },
 	{ 0 },
 };
@@ -142,7 +168,8 @@ static const struct example checkpoint_examples[] = {
 const struct command command_checkpoint = {
 	.name = "checkpoint",
 	.group = "Boxes",
-	.usage = "BOX [NAME] | rm CHECKPOINT... | pin CHECKPOINT...",
+	.usage =
+		"BOX [NAME] | rm CHECKPOINT... | pin CHECKPOINT... | export CHECKPOINT FILE | import BOX FILE [NAME]",
 	.summary = "save the files of a box at this moment",
 	.notes = "Only what has changed since the last checkpoint is stored.",
 	.flags = take_flags,

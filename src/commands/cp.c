@@ -133,13 +133,15 @@ static int copy_in(struct api_client *r, const char *from, const struct box_path
 static int get_file(struct api_client *r, const struct box_path *from, const char *to,
 		    unsigned mode)
 {
-	auto_free char *url = api_client_path("/v1/boxes/%s/files?path=%s", from->box, from->path);
+	auto_free char *url = box_path_content(r, from);
 	auto_buf struct buf hidden = { 0 };
 	struct api_client_bytes x = { .method = "GET", .path = url, .from = -1 };
 	auto_fd int fd = -1;
 	mode_t mask = umask(0);
 
 	umask(mask);
+	if (!url)
+		return r->status;
 	buf_printf(&hidden, "%s.XXXXXX", to);
 	fd = mkostemp(hidden.p, O_CLOEXEC);
 	if (fd < 0)
@@ -157,7 +159,7 @@ static int get_file(struct api_client *r, const struct box_path *from, const cha
 	}
 	if (r->status)
 		unlink(hidden.p);
-	return cp_told(r, from->box, NULL);
+	return box_path_of_checkpoint(from) ? r->status : cp_told(r, from->box, NULL);
 }
 
 static int cp_sink(void *ctx, const char *bytes, size_t n, struct err *e)
@@ -228,6 +230,15 @@ static int copy_out(struct api_client *r, const struct box_path *from, const cha
 	int is_folder = stat(to, &st) == 0 && S_ISDIR(st.st_mode), there;
 	char shown[SHOWN];
 
+	if (box_path_of_checkpoint(from) && strcmp(to, "-") != 0) {
+		path = cp_target(to, is_folder, from->path);
+		return get_file(r, from, path, mode);
+	}
+	if (box_path_of_checkpoint(from)) {
+		api_client_usage(r, "cp: no archive of a checkpoint");
+		cli_error_hint(&r->error, "type", "atoll checkpoint export CHECKPOINT FILE");
+		return r->status;
+	}
 	if (!strcmp(to, "-"))
 		return get_archive(r, from);
 	there = box_path_look(r, from->box, from->path, &mode);
@@ -275,6 +286,7 @@ static int run_cp(const struct cli *cli, const struct args *a)
 static const struct example examples[] = {
 	{ "atoll cp ./src demo:src/", "copy a folder into the box" },
 	{ "atoll cp demo:out.png .", "copy a file from the home folder of the box" },
+	{ "atoll cp demo@good:out.png .", "... as it was at the checkpoint good" },
 	{ "tar c . | atoll cp - demo:", "unpack an archive from stdin in the home folder" },
 	{ "atoll cp demo:/home/user - | tar t", "write an archive to stdout" },
 	{ 0 },

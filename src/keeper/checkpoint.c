@@ -395,6 +395,64 @@ void checkpoint_merge_request(struct keeper *k, struct client *c, const struct f
 		client_error(k, c->number, f->ref, &e);
 }
 
+static int checkpoint_export(struct keeper *k, struct client *c,
+			     const struct wire_checkpoint_merge *w, int archive, struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_CHECKPOINT_EXPORT };
+	struct checkpoint_request *q = &o.checkpoint;
+
+	if (!w->n || w->n > WIRE_CHAIN)
+		return err_set(e, ERR_INVALID, "%u layers: 1 to %d can be exported", w->n,
+			       WIRE_CHAIN);
+	for (uint32_t i = 0; i < w->n; i++)
+		if (!checkpoint_id_ok(w->from[i]))
+			return checkpoint_bad_id(e);
+	memcpy(q->from, w->from, sizeof(q->from));
+	q->nfrom = w->n;
+	q->bytes_most = q->files_most = UINT64_MAX;
+	q->check_uid = checkpoint_check_uid(k);
+	return layer_order(k, c, &w->head, &o, archive, WIRE_CHECKPOINTED, e);
+}
+
+static int checkpoint_import(struct keeper *k, struct client *c, const struct wire_checkpoint *w,
+			     int archive, struct err *e)
+{
+	struct layer_store_request o = { .what = LAYER_STORE_CHECKPOINT_IMPORT };
+	struct checkpoint_request *q = &o.checkpoint;
+
+	if (!checkpoint_id_ok(w->id) || !checkpoint_id_ok(w->box) || w->base[0] || w->head.flags)
+		return checkpoint_bad_id(e);
+	memcpy(q->id, w->id, sizeof(q->id));
+	memcpy(q->box, w->box, sizeof(q->box));
+	q->bytes_most = w->bytes_most;
+	q->files_most = w->files_most;
+	q->check_uid = checkpoint_check_uid(k);
+	if (uid_range_take(&k->ranges, &o.uid, e) < 0)
+		return -1;
+	if (layer_order(k, c, &w->head, &o, archive, WIRE_CHECKPOINTED, e) == 0)
+		return 0;
+	uid_range_free(&k->ranges, o.uid);
+	return -1;
+}
+
+void checkpoint_archive_request(struct keeper *k, struct client *c, const struct frame *f,
+				int archive)
+{
+	struct err e;
+	int done = layer_possible(k, &e);
+
+	if (done == 0 && archive < 0)
+		done = err_set(&e, ERR_INVALID, "the request has no descriptor of an archive");
+	else if (done == 0)
+		done = f->type == WIRE_CHECKPOINT_EXPORT
+			       ? checkpoint_export(k, c, (const struct wire_checkpoint_merge *)f,
+						   archive, &e)
+			       : checkpoint_import(k, c, (const struct wire_checkpoint *)f, archive,
+						   &e);
+	if (done < 0)
+		client_error(k, c->number, f->ref, &e);
+}
+
 void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f)
 {
 	const struct wire_id *id = (const struct wire_id *)f;

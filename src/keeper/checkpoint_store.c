@@ -325,6 +325,33 @@ static int take_link(int dir, const struct checkpoint_worker *w, const struct de
 	return store_link(dir, d->index, d->id, WIRE_CHECKPOINT_INDEX, e);
 }
 
+static int take_finish(int dir, const struct checkpoint_worker *w, const struct delta *d,
+		       const struct delta_sum *sum, uint64_t frozen_ns, uint64_t began_ns,
+		       struct wire_checkpointed *out, struct err *e)
+{
+	struct layer_index_head head;
+	struct stat st;
+
+	if (delta_write_head(d, sum, (uint32_t)(frozen_ns / 1000),
+			     (uint32_t)((now_ns() - began_ns) / 1000), e) < 0)
+		return -1;
+	if (take_link(dir, w, d, sum, e) < 0)
+		return -1;
+	if (pread(w->index, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    fstat(w->index, &st) < 0)
+		return err_sys(e, "read the index again");
+	store_figures(&head, (uint64_t)st.st_size, out);
+	out->took_us = (now_ns() - began_ns) / 1000;
+	return 0;
+}
+
+int checkpoint_store_finish(int dir, struct checkpoint_worker *w, const struct delta *d,
+			    const struct delta_sum *sum, uint64_t began_ns,
+			    struct wire_checkpointed *out, struct err *e)
+{
+	return take_finish(dir, w, d, sum, 0, began_ns, out, e);
+}
+
 int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct checkpoint_request *q,
 			  const struct checkpoint_fds *fds, struct wire_checkpointed *out,
 			  struct err *e)
@@ -336,9 +363,7 @@ int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct che
 			   .files_most = q->files_most };
 	struct take t = { .q = q, .w = w, .cgroups = take_cgroups(q, fds) };
 	struct delta_sum sum;
-	struct layer_index_head head;
 	uint64_t began = now_ns();
-	struct stat st;
 
 	if (upper < 0)
 		return -1;
@@ -357,17 +382,7 @@ int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct che
 	memcpy(d.base_id, q->base, sizeof(d.base_id));
 	if (take_run(&t, &d, userns, &sum, e) < 0)
 		return -1;
-	if (delta_write_head(&d, &sum, (uint32_t)(t.frozen_ns / 1000),
-			     (uint32_t)((now_ns() - began) / 1000), e) < 0)
-		return -1;
-	if (take_link(dir, w, &d, &sum, e) < 0)
-		return -1;
-	if (pread(w->index, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-	    fstat(w->index, &st) < 0)
-		return err_sys(e, "read the index again");
-	store_figures(&head, (uint64_t)st.st_size, out);
-	out->took_us = (now_ns() - began) / 1000;
-	return 0;
+	return take_finish(dir, w, &d, &sum, t.frozen_ns, began, out, e);
 }
 
 /* A copy, because the client can still change its file. */
@@ -435,6 +450,25 @@ static int store_merge_files(int dir, const struct checkpoint_request *q, int *l
 		return err_in(e, "check of %s", q->id);
 	/* It replaces files that may have been written to the disk. */
 	return fsync(out) < 0 ? err_sys(e, "write %s to the disk", q->id) : 0;
+}
+
+int checkpoint_store_combined(int dir, const struct checkpoint_request *q, struct err *e)
+{
+	int layers[WIRE_CHAIN], done;
+	struct chain_sum sum;
+	auto_fd int out = -1;
+
+	if (q->nfrom == 1)
+		return store_open_file(dir, q->from[0], WIRE_CHECKPOINT_LAYER, e);
+	out = store_unnamed(dir, "layers", e);
+	if (out < 0)
+		return -1;
+	for (unsigned i = 0; i < WIRE_CHAIN; i++)
+		layers[i] = -1;
+	done = store_merge_files(dir, q, layers, -1, out, &sum, e);
+	for (unsigned i = 0; i < WIRE_CHAIN; i++)
+		own_close_fd(&layers[i]);
+	return done < 0 ? -1 : steal_fd(&out);
 }
 
 int checkpoint_store_merge(int dir, const struct checkpoint_request *q, int given,

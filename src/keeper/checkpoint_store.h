@@ -9,6 +9,7 @@
  * If the process dies while the box is frozen, the keeper thaws the box: the socket for the answer closes. */
 #pragma once
 #include "base/err.h"
+#include "layer/delta.h"
 #include "layer/index.h"
 #include "wire/wire.h"
 #include <stdint.h>
@@ -55,6 +56,13 @@ must_check int checkpoint_store_sync(int dir, const char *id, struct err *e);
 /* From the head of its index. 1: it exists; 0: it does not. */
 must_check int checkpoint_store_figures(int dir, const char *id, const char *box,
 					struct wire_checkpointed *out, struct err *e);
+/* The end of a capture that has sent its result: writes the head, checks and names both files. */
+must_check int checkpoint_store_finish(int dir, struct checkpoint_worker *w, const struct delta *d,
+				       const struct delta_sum *sum, uint64_t began_ns,
+				       struct wire_checkpointed *out, struct err *e);
+/* A file with the one layer of q->from, or with all of them, merged; checked. */
+must_check int checkpoint_store_combined(int dir, const struct checkpoint_request *q,
+					 struct err *e);
 /* One layer that replaces those of q->from, the first on top. index: -1, or a file with the index of a new checkpoint: the layer
  * gets only its entries, and the checkpoint gets both files. */
 must_check int checkpoint_store_merge(int dir, const struct checkpoint_request *q, int index,

@@ -199,6 +199,9 @@ must_check int root_check(const struct keeper *k, const struct wire_create *w, s
 /* checkpoint.c */
 void checkpoint_request(struct keeper *k, struct client *c, const struct frame *f);
 /* CHECKPOINT_MERGE; index: -1: none. */
+/* EXPORT, IMPORT; archive: -1: none was sent. */
+void checkpoint_archive_request(struct keeper *k, struct client *c, const struct frame *f,
+				int archive);
 void checkpoint_merge_request(struct keeper *k, struct client *c, const struct frame *f, int index);
 /* Checks that a box may have the requested chain of checkpoints. */
 must_check int checkpoint_check(const struct keeper *k, const struct wire_create *w, struct err *e);

@@ -158,7 +158,11 @@ int layer_order_with(struct keeper *k, struct client *c, const struct frame *f,
 				 .ref = f->ref,
 				 .answer = answer,
 				 .root = o->root,
-				 .uid_base = o->what == LAYER_STORE_UNPACK ? o->uid : 0,
+				 .uid_base =
+					 o->what == LAYER_STORE_UNPACK ||
+							 o->what == LAYER_STORE_CHECKPOINT_IMPORT
+						 ? o->uid
+						 : 0,
 				 .next = k->layer_jobs };
 	if (o->what == LAYER_STORE_CHECKPOINT) {
 		memcpy(j->box, o->checkpoint.box, sizeof(j->box));

@@ -4,6 +4,7 @@
 #include "keeper/checkpoint_mount.h"
 #include "keeper/checkpoint_process.h"
 #include "keeper/checkpoint_spare.h"
+#include "keeper/checkpoint_archive.h"
 #include "keeper/image_export.h"
 #include "keeper/image_process.h"
 #include "keeper/layer_erofs.h"
@@ -305,9 +306,27 @@ static int store_root_check(int layers, const struct root *r, struct layer_tree_
 
 /* ---- checkpoints ---- */
 
+static int store_import(int layers, const struct layer_store_request *o, int archive,
+			struct layer_store_reply *out)
+{
+	struct err ignored;
+	auto_fd int dir = -1;
+	char name[32];
+	int done;
+
+	dir = open_new(layers, 0, name, &out->err);
+	if (dir < 0)
+		return -1;
+	done = checkpoint_archive_import(CHECKPOINTS_FD, &o->checkpoint, archive, dir, o->uid,
+					 &out->checkpointed, &out->err);
+	(void)!layer_tree_remove(layers, name, &ignored);
+	return done;
+}
+
 /* w: NULL: not started yet. */
-static int store_checkpoint(const struct layer_store_request *o, struct checkpoint_worker *w,
-			    const int *fds, struct layer_store_reply *out)
+static int store_checkpoint(int layers, const struct layer_store_request *o,
+			    struct checkpoint_worker *w, const int *fds,
+			    struct layer_store_reply *out)
 {
 	const struct checkpoint_request *q = &o->checkpoint;
 	const struct checkpoint_fds given = { fds[0], fds[1], fds[2] };
@@ -321,6 +340,11 @@ static int store_checkpoint(const struct layer_store_request *o, struct checkpoi
 	if (o->what == LAYER_STORE_CHECKPOINT_MERGE)
 		return checkpoint_store_merge(CHECKPOINTS_FD, q, fds[0], &out->checkpointed,
 					      &out->err);
+	if (o->what == LAYER_STORE_CHECKPOINT_EXPORT)
+		return checkpoint_archive_export(CHECKPOINTS_FD, q, fds[0], &out->checkpointed,
+						 &out->err);
+	if (o->what == LAYER_STORE_CHECKPOINT_IMPORT)
+		return store_import(layers, o, fds[0], out);
 	if (!w && checkpoint_worker_start(w = &own, CHECKPOINTS_FD, q->check_uid, &out->err) < 0)
 		return -1;
 	return checkpoint_store_take(CHECKPOINTS_FD, w, q, &given, &out->checkpointed, &out->err);
@@ -336,7 +360,7 @@ static void store_spare(struct checkpoint_worker *w, int sock)
 	close(LAYER_STORE_FD);
 	if (sock_recv_message(sock, &o, sizeof(o), fds, LAYER_STORE_FDS) != (ssize_t)sizeof(o))
 		_exit(0);
-	if (store_checkpoint(&o, w, fds + 1, &a) == 0)
+	if (store_checkpoint(-1, &o, w, fds + 1, &a) == 0)
 		a.err.kind = ERR_NONE;
 	(void)!sock_send_message(fds[0], &a, sizeof(a), NULL, 0);
 	_exit(0);
@@ -351,7 +375,7 @@ static _Noreturn void store_serve(int layers, const struct layer_store_request *
 	int done = -1, file = -1;
 
 	if (o->what >= LAYER_STORE_CHECKPOINT)
-		done = store_checkpoint(o, NULL, fds, &a);
+		done = store_checkpoint(layers, o, NULL, fds, &a);
 	else if (o->what == LAYER_STORE_IMAGE)
 		done = file = layer_erofs_open(layers, o->id, o->uid, &a.err);
 	else if (o->what == LAYER_STORE_MAKE)

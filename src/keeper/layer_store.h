@@ -35,11 +35,13 @@ struct layer_store_request {
 		LAYER_STORE_CHECKPOINT,
 		LAYER_STORE_CHECKPOINT_SYNC,
 		LAYER_STORE_CHECKPOINT_MERGE,
+		LAYER_STORE_CHECKPOINT_EXPORT,
+		LAYER_STORE_CHECKPOINT_IMPORT,
 		LAYER_STORE_CHECKPOINT_MOUNT,
 		LAYER_STORE_CHECKPOINT_RELEASE
 	} what;
 	uint32_t
-		uid; /* IMAGE: of the box that needs it; MAKE: uid of the writer; UNPACK: the first of 65536; UPPER: of the box */
+		uid; /* IMAGE: of the box that needs it; MAKE: uid of the writer; UNPACK, IMPORT: the first of 65536; UPPER: of the box */
 	char id[WIRE_LAYER_ID];
 	char path[WIRE_PATH],
 		place[WIRE_PATH]; /* MAKE: path of the folder in the box, and in the layer */

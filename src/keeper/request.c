@@ -600,6 +600,10 @@ void request_handle(struct keeper *k, struct client *c, const struct frame *f, i
 		layer_archive_request(k, c, f, *fd);
 		return;
 	}
+	if (f->type == WIRE_CHECKPOINT_EXPORT || f->type == WIRE_CHECKPOINT_IMPORT) {
+		checkpoint_archive_request(k, c, f, *fd);
+		return;
+	}
 	if (f->type == WIRE_CHECKPOINT_MERGE) {
 		checkpoint_merge_request(k, c, f, *fd);
 		return;

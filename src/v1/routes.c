@@ -165,6 +165,7 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/packages", NEED_EDITOR, packages_add_set, "install a set of packages, so that new boxes have it at once", packages_add_fields, .group = "packages", .action = "packages.add" },
 	{ "POST", "/v1/boxes/{box}/checkpoints", NEED_EDITOR, checkpoints_create, "take a checkpoint of the files of a box; its programs continue", checkpoints_create_fields, .group = "checkpoints", .action = "checkpoint.create", .scope = SCOPE_BOX },
 	{ "GET", "/v1/boxes/{box}/checkpoints", NEED_VIEWER, checkpoints_list, "list the checkpoints of a box, newest first, or as trees", .query = checkpoints_list_query, .group = "checkpoints", .scope = SCOPE_BOX },
+	{ "POST", "/v1/boxes/{box}/checkpoints/import", NEED_EDITOR, checkpoints_import, "add a checkpoint with the files of a tar archive, as an export has them; the box stays as it is", STREAM, .query = checkpoints_import_query, .group = "checkpoints", .action = "checkpoint.import", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/rollback", NEED_EDITOR, checkpoints_rollback, "replace the files of a box by those of a checkpoint; its programs end, its id stays", checkpoints_rollback_fields, .group = "checkpoints", .action = "box.rollback", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/promote", NEED_EDITOR, checkpoints_promote, "replace the files of a box by those of its fork; its programs end, its id stays", checkpoints_promote_fields, .group = "checkpoints", .action = "box.promote", .scope = SCOPE_BOX },
 	{ "POST", "/v1/boxes/{box}/merge", NEED_EDITOR, checkpoints_merge, "merge the changes of another box, or of a checkpoint, into the files of a box; its programs end, its id stays", checkpoints_merge_fields, .group = "checkpoints", .action = "box.merge", .scope = SCOPE_BOX },
@@ -174,6 +175,7 @@ const struct api_route v1_routes[] = {
 	{ "PATCH", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_patch, "change name, note or pin of a checkpoint", checkpoints_patch_fields, .group = "checkpoints", .action = "checkpoint.change" },
 	{ "DELETE", "/v1/checkpoints/{checkpoint}", NEED_EDITOR, checkpoints_delete, "delete a checkpoint; its children become children of its parent", .group = "checkpoints", .action = "checkpoint.delete" },
 	{ "GET", "/v1/checkpoints/{checkpoint}/diff", NEED_VIEWER, checkpoints_diff, "list what differs between the files of two checkpoints, or of a checkpoint and now", .query = checkpoints_diff_query, .group = "checkpoints" },
+	{ "GET", "/v1/checkpoints/{checkpoint}/export", NEED_VIEWER, checkpoints_export, "get the files of a checkpoint as a tar archive: a layer of an OCI image", .query = checkpoints_export_query, .group = "checkpoints" },
 	{ "GET", "/v1/checkpoints/{checkpoint}/files", NEED_VIEWER, checkpoints_files, "read a file of a checkpoint", .query = checkpoints_files_query, .group = "checkpoints" },
 
 	{ "GET", "/v1/packages", NEED_OWNER, packages_list, "operators: list installed package sets, the most used first", .query = packages_list_query, .group = "packages" },

@@ -6,7 +6,7 @@
 extern const struct field checkpoints_create_fields[], checkpoints_list_query[],
 	checkpoints_patch_fields[], checkpoints_rollback_fields[], checkpoints_fork_fields[],
 	checkpoints_files_query[], checkpoints_diff_query[], checkpoints_promote_fields[],
-	checkpoints_merge_fields[];
+	checkpoints_merge_fields[], checkpoints_export_query[], checkpoints_import_query[];
 
 void checkpoints_create(struct call *c);   /* POST /v1/boxes/{box}/checkpoints */
 void checkpoints_list(struct call *c);     /* GET /v1/boxes/{box}/checkpoints */
@@ -17,6 +17,8 @@ void checkpoints_rollback(struct call *c); /* POST /v1/boxes/{box}/rollback */
 void checkpoints_promote(struct call *c);  /* POST /v1/boxes/{box}/promote */
 void checkpoints_merge(struct call *c);    /* POST /v1/boxes/{box}/merge */
 void checkpoints_fork(struct call *c);     /* POST /v1/boxes/{box}/fork */
+void checkpoints_export(struct call *c);   /* GET /v1/checkpoints/{checkpoint}/export */
+void checkpoints_import(struct call *c);   /* POST /v1/boxes/{box}/checkpoints/import */
 void checkpoints_files(struct call *c);    /* GET /v1/checkpoints/{checkpoint}/files */
 void checkpoints_diff(struct call *c);     /* GET /v1/checkpoints/{checkpoint}/diff */
 /* The same for a checkpoint by id, or by name of this box. */

@@ -166,6 +166,8 @@ enum wire_type {
 	WIRE_CHECKPOINT_DROP,    /* struct wire_id, flags: WIRE_DROP_* -> DONE, also if there are no such files */
 	WIRE_CHECKPOINT_MERGE,   /* struct wire_checkpoint_merge -> CHECKPOINTED: one layer that replaces several; + fd of an index: a checkpoint with only these entries */
 	WIRE_CHECKPOINT_LIST,    /* struct wire_id (list after this id; empty: from the start) -> LISTED: struct wire_checkpoint_item each */
+	WIRE_CHECKPOINT_EXPORT,  /* struct wire_checkpoint_merge + fd -> CHECKPOINTED: writes the layers, merged, to it as a tar archive */
+	WIRE_CHECKPOINT_IMPORT,  /* struct wire_checkpoint + fd -> CHECKPOINTED: a tar archive becomes a checkpoint; the box need not exist */
 	/* keeper -> client */
 	WIRE_CHECKPOINTED = 144, /* struct wire_checkpointed */
 	/* process images: client -> keeper; ids are those of checkpoints */
