@@ -22,7 +22,7 @@
 
 enum {
 	NODES_MOST = 4000,
-	NODES_DIALS = 8
+	NODES_DIALS = 1
 }; /* connections that are made in one turn of NODES_TURN_MS */
 enum { NODES_TURN_MS = 5 };
 
