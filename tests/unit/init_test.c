@@ -1984,7 +1984,7 @@ static const struct test tests[] = {
 	TEST(during_a_hold_other_connections_wait),
 	TEST_DIRECT(an_export_has_the_output_and_the_ends_of_a_held_exec),
 	TEST(an_imported_exec_continues_at_its_offsets),
-	TEST(an_imported_exec_has_its_terminal),
+	TEST_DIRECT(an_imported_exec_has_its_terminal), /* forks with memory are of containers only */
 	TEST(states_out_of_their_range_are_refused),
 	TEST_DIRECT(an_idle_init_uses_little_memory),
 	TEST_DIRECT(an_init_maps_its_image_and_nothing_else),

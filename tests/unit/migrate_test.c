@@ -186,6 +186,11 @@ static sqlite3 *open_file(const char *dir)
 	return db;
 }
 
+/* The step that shares rows of teams in a cluster writes a note about each of them, as its triggers do for rows that are
+ * added later. The rows of this test have other kinds. */
+#define FORGET_NOTES                                                                               \
+	"DELETE FROM account_changes WHERE kind IN ('network', 'policy', 'webhook', 'secret')"
+
 static void migrate_from(int version, const char *dir)
 {
 	auto_buf struct buf tables = { 0 }, before = { 0 }, after = { 0 }, defects = { 0 };
@@ -201,6 +206,8 @@ static void migrate_from(int version, const char *dir)
 			CHECK_INT(insert_row(db, t, row), SQLITE_OK);
 	names_of(db, "PRAGMA foreign_key_check", &defects);
 	CHECK_STR(buf_str(&defects), "");
+	/* Old schemas do not have the table. */
+	(void)sqlite3_exec(db, FORGET_NOTES, NULL, NULL, NULL);
 	CHECK_INT(dump_all(db, tables.p, columns, &before), 0);
 	CHECK(before.len > 100);
 	sqlite3_close(db);
@@ -211,6 +218,7 @@ static void migrate_from(int version, const char *dir)
 	db = open_file(dir);
 	CHECK_INT(number_of(db, "PRAGMA user_version"), schema_newest);
 	CHECK_INT(number_of(db, "PRAGMA auto_vacuum"), 2);
+	CHECK_INT(sqlite3_exec(db, FORGET_NOTES, NULL, NULL, NULL), SQLITE_OK);
 	CHECK_INT(dump_all(db, tables.p, columns, &after), 0);
 	CHECK_STR(buf_str(&after), buf_str(&before));
 	names_of(db, "PRAGMA foreign_key_check", &defects);
