@@ -40,14 +40,14 @@ def fail(text):
     sys.exit(1)
 
 
-def until(what, condition, seconds=60):
+def until(what, condition, seconds=60, explain=lambda: ""):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
         time.sleep(0.05)
-    fail("did not become true within %d s: %s" % (seconds, what))
+    fail("did not become true within %d s: %s %s" % (seconds, what, explain()))
 
 
 def holds_lock(pid):
@@ -82,6 +82,18 @@ def is_quiet(services):
     """One keeper with its services; a process of the pool; at most one worker of checkpoints, with its two processes."""
     depths = sorted(processes().values())
     return depths[: services + 1] == [0] + [1] * services and depths[services + 1 :] in ([], [2], [2, 3, 3], [2, 2, 3, 3])
+
+
+def states(services):
+    """Generation, state and last system call of each process."""
+    out = ["%d services" % services]
+    for pid, depth in sorted(processes().items(), key=lambda x: x[1]):
+        try:
+            with open("/proc/%d/stat" % pid) as f, open("/proc/%d/wchan" % pid) as w:
+                out.append("%d:%s:%s" % (depth, f.read().rpartition(")")[2].split()[0], w.read()))
+        except OSError:
+            pass
+    return " ".join(out)
 
 
 def strangers():
@@ -207,7 +219,7 @@ def main():
         ask("DELETE", "/v1/checkpoints/" + x["id"])
     files = lambda: [f for d in ("layers", "index") for f in os.listdir("%s/checkpoints/%s" % (STATE, d))]
     until("no files left", lambda: not files(), 90)
-    until("only the keeper, its services and the worker that waits", lambda: is_quiet(services), 20)
+    until("only the keeper, its services and the worker that waits", lambda: is_quiet(services), 90, lambda: states(services))  # a worker that waits ends after a minute
     until("no process with files of checkpoints outside of them", lambda: not strangers(), 20)
     mounts = subprocess.run(["grep", "-c", STATE + "/checkpoints", "/proc/self/mountinfo"], capture_output=True, text=True).stdout.strip()
     if mounts != "0":
