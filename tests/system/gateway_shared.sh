@@ -1,6 +1,6 @@
 #!/bin/sh
 # gateway_shared.sh - what a team sets or sees once for all nodes, through a gateway: usage, network rules, policies of
-# pipelines, webhooks, secrets, package sets, lessons, receipts; and the same at a second gateway.
+# pipelines, webhooks, secrets, package sets, lessons, receipts.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
 chmod a+x "$work" "$TMPDIR"
