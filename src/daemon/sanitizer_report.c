@@ -1,3 +1,4 @@
+/* sanitizer_report.c - see sanitizer_report.h. */
 #include "daemon/sanitizer_report.h"
 
 #if defined(__SANITIZE_ADDRESS__)

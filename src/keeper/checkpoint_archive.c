@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -56,6 +57,7 @@ static int import_namespace(uint32_t uid_base, struct err *e)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	auto_fd int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	const pid_t parent = getpid();
 	char name[32];
 	int done;
 	pid_t pid;
@@ -63,9 +65,13 @@ static int import_namespace(uint32_t uid_base, struct err *e)
 	if (proc < 0)
 		return err_sys(e, "open /proc");
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args)); /* no stack: as fork() */
-	if (pid == 0)
+	if (pid == 0) {
+		/* A layer store that is killed now, or was before this line, leaves no process. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
 		for (;;)
 			pause();
+	}
 	if (pid < 0)
 		return err_sys(e, "make a user namespace");
 	done = user_write_maps(proc, pid, uid_base, e);
