@@ -42,7 +42,7 @@ test-checkpoints: build ## 10,000 random changes with checkpoints in between, ea
 
 forks: build ## real programs continue in copies of their boxes (needs root; minutes)
 	@ATOLL=$(abspath build/atoll) tests/forks/programs.sh
-	@ATOLL_FORKS=1 tests/run -b build tests/system/fork_memory.sh
+	@tests/run -b build tests/system/fork_memory.sh
 
 bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)
 	@bench/race

@@ -408,17 +408,34 @@ static void restorer_live(struct restorer_state *s)
 	restorer_continue(s);
 }
 
+/* The helper ends when all processes have their threads. If it ended later, and were the last parent in the session
+ * outside of a process group with a stopped process, the kernel would send this group SIGHUP and SIGCONT. */
+static void restorer_await_other_parent(struct restorer_state *s, long helper)
+{
+	volatile int64_t pause[2] = { 0, 200000 };
+
+	for (unsigned i = 0; SYS(SYS_getppid, 0) == helper; i++) {
+		if (i == 25000)
+			restorer_fail(s->fds[1], -ETIMEDOUT, STEP_HELPER, (uint64_t)helper);
+		if (i < 50)
+			SYS(SYS_sched_yield, 0);
+		else
+			SYS(SYS_nanosleep, pause, 0);
+	}
+}
+
 static __attribute__((noreturn)) void restorer_copy(struct restorer_state *s)
 {
 	struct restorer_sync *y = restorer_sync_of(s);
+	long rc, helper = SYS(SYS_getppid, 0);
 	volatile char byte;
-	long rc;
 
 	restorer_map_sync(s);
 	restorer_run(s, &s->domain, s->fds[1]);
 	restorer_live(s);
 	if (s->nprocesses > 1)
 		restorer_await(s, &y->done, s->programs - 1);
+	restorer_await_other_parent(s, helper);
 	restorer_send(s->fds[1], 0, STEP_NONE, 0, SYS(SYS_getpid, 0));
 	do
 		rc = SYS(SYS_read, s->fds[1], &byte, 1);

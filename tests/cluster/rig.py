@@ -217,7 +217,7 @@ class Cluster:
                 return
             except subprocess.CalledProcessError as e:
                 if time.monotonic() > end:
-                    raise SystemExit("join: " + e.stderr)
+                    raise SystemExit("join: %s\n%s" % (e.stderr, sh("tail", "-n", "5", self.gateways[0].folder + "/log")))
                 time.sleep(0.3)
 
     def end(self):

@@ -212,7 +212,6 @@ for line in sys.stdin:
           open(f"/proc/{p.pid}/stat").read().split()[2], flush=True)
 '
 timers_watches_terminals_and_stopped_children_continue() {
-	[ "${ATOLL_FORKS:-}" ] || skip "make forks runs it: in about one of ten runs a copy of this program ends, and the cause is not known"
 	box
 	api POST "/v1/boxes/$b/execs" "$(jq -nc --arg p "$objects" '{command:["python3","-uc",$p], background:true, open_stdin:true}')"
 	is "$code" 201 "$body"
