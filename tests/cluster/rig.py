@@ -74,6 +74,19 @@ class Machine:
         self.process = subprocess.Popen(self.inside(self.atoll, "serve"), env=self.environment(), stdout=log, stderr=log,
                                         stdin=subprocess.DEVNULL)
 
+    def wait_for_tunnels(self):
+        """A gateway that ends at its start says why, and a service manager would start it again."""
+        end, starts = time.monotonic() + 60, 1
+        while subprocess.run(self.inside("bash", "-c", "exec 3<>/dev/tcp/%s/7071" % self.address), stderr=subprocess.DEVNULL).returncode:
+            if self.process.poll() is not None:
+                note("%s ended with %d: %s" % (self.name, self.process.returncode, sh("tail", "-n", "8", self.folder + "/log")))
+                starts += 1
+                if starts <= 3:
+                    self.start()
+            if starts > 3 or time.monotonic() > end:
+                raise SystemExit("%s does not accept tunnels: %s" % (self.name, sh("tail", "-n", "8", self.folder + "/log")))
+            time.sleep(0.1)
+
     def is_up(self):
         if self.process.poll() is not None:  # all keepers of the host were in use
             self.start()
@@ -196,6 +209,7 @@ class Cluster:
         for gate in self.gateways:
             gate.run(gate.atoll, "cluster", "init")
             gate.start()
+            gate.wait_for_tunnels()
         self.key = self.gateways[0].run(self.gateways[0].atoll, "key", "new", "rig", "--quiet").strip()
         token = self.gateways[0].run(self.gateways[0].atoll, "node", "token", "--uses", str(nodes or 1), "--quiet").strip()
         for node in self.nodes:
