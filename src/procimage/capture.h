@@ -38,6 +38,7 @@ struct capture_options {
 
 struct capture_saved { /* memory that the snapshot child does not have */
 	uint64_t start, bytes;
+	int exec; /* PROT_EXEC, or 0 */
 	char *content;
 };
 
@@ -73,6 +74,10 @@ pid_t capture_memory_pid(const struct capture *c);
 
 /* ---- parts, used by capture.c ---- */
 int capture_is_shared_file(const struct capture *c, const char *path, uint64_t dev);
+/* The path below shared_below, made in `room`, of a file that a process of an image mapped: its mounts have ended with it,
+ * and the kernel prints a path below the root of the mount. `path` itself for any other file. */
+const char *capture_find_shared_path(const struct capture *c, const char *path, uint64_t dev,
+				     uint64_t ino, char *room, size_t bytes);
 int capture_read_areas(struct capture *c, struct err *e);    /* source stopped, before the fork */
 int capture_save_unforked(struct capture *c, struct err *e); /* source stopped, after the fork */
 int capture_read_flags(struct capture *c, struct err *e);    /* from the child */

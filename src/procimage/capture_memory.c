@@ -109,13 +109,6 @@ static int capture_is_restorer(struct capture *c, const struct map_line *m)
 	       word == RESTORER_MAGIC;
 }
 
-int capture_is_shared_file(const struct capture *c, const char *path, uint64_t dev)
-{
-	const char *below = c->options.shared_below;
-
-	return !below || (dev == c->options.shared_dev && !strncmp(path, below, strlen(below)));
-}
-
 /* 0: leave it out; else a kind; -1: refused. */
 static int capture_classify(struct capture *c, const struct map_line *m, struct err *e)
 {
@@ -168,10 +161,15 @@ static int capture_has_shared(const struct capture *c, const struct image_area *
 	return capture_image_has_shared(&c->image, a);
 }
 
-static int capture_add_area(struct capture *c, const struct map_line *m, struct err *e)
+static int capture_add_area(struct capture *c, struct map_line *m, struct err *e)
 {
 	struct image_area a = { .start = m->start, .end = m->end, .prot = (uint16_t)m->prot };
-	int kind = capture_classify(c, m, e);
+	char path[4200];
+	int kind;
+
+	m->path = capture_find_shared_path(c, m->path, makedev(m->major, m->minor), m->inode, path,
+					   sizeof(path));
+	kind = capture_classify(c, m, e);
 
 	if (kind <= 0)
 		return kind;
@@ -236,7 +234,7 @@ static int capture_save(struct capture *c, const struct image_area *a, struct er
 	if (!c->saved)
 		abort();
 	s = &c->saved[c->nsaved++];
-	*s = (struct capture_saved){ a->start, bytes, malloc(bytes) };
+	*s = (struct capture_saved){ a->start, bytes, a->prot & PROT_EXEC, malloc(bytes) };
 	if (!s->content)
 		abort();
 	n = pread(c->tracee.memory, s->content, bytes, (off_t)a->start);
@@ -290,7 +288,7 @@ int capture_save_unforked(struct capture *c, struct err *e)
 }
 
 /* The child gets the missing areas by calls of its own, so that it alone has the whole memory. Shared
- * areas become private there: their content is that of the stop. */
+ * areas become private there: their content is that of the stop. The code of these calls may be in one of them. */
 int capture_restore_unforked(struct capture *c, struct err *e)
 {
 	char path[64];
@@ -306,7 +304,7 @@ int capture_restore_unforked(struct capture *c, struct err *e)
 		struct capture_saved *s = &c->saved[i];
 		const uint64_t args[6] = { s->start,
 					   s->bytes,
-					   PROT_READ | PROT_WRITE,
+					   PROT_READ | PROT_WRITE | (uint64_t)s->exec,
 					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 					   (uint64_t)-1,
 					   0 };

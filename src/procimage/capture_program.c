@@ -216,7 +216,8 @@ static int capture_read_timers(struct capture *c, struct err *e)
 
 static int capture_read_links(struct capture *c, struct err *e)
 {
-	char path[64], target[4096], full[4200];
+	char path[64], target[4096], shared[4200], full[4400];
+	const char *exe;
 	struct image *im = &c->image;
 	struct stat st;
 	uint32_t name;
@@ -235,15 +236,16 @@ static int capture_read_links(struct capture *c, struct err *e)
 	if (n < 0 || stat(path, &st) < 0)
 		return err_sys(e, "read %s", path);
 	target[n] = 0;
-	snprintf(full, sizeof(full), "/proc/%d/root%s", c->tracee.pid, target);
+	exe = capture_find_shared_path(c, target, st.st_dev, st.st_ino, shared, sizeof(shared));
+	snprintf(full, sizeof(full), "/proc/%d/root%s", c->tracee.pid, exe);
 	if (access(full, F_OK) < 0)
-		return keep_refuse(e, KEEP_EXECUTABLE, c->tracee.pid, -1, target);
-	name = procimage_add_string(im, target);
+		return keep_refuse(e, KEEP_EXECUTABLE, c->tracee.pid, -1, exe);
+	name = procimage_add_string(im, exe);
 	image_program(im)->exe = (uint32_t)im->header.count[TABLE_FILES];
 	*(struct image_file *)procimage_add(im, TABLE_FILES, 1) = (struct image_file){
 		.path = name,
-		.place = capture_is_shared_file(c, target, st.st_dev) ? IMAGE_FILE_SHARED
-								      : IMAGE_FILE_BOX,
+		.place = capture_is_shared_file(c, exe, st.st_dev) ? IMAGE_FILE_SHARED
+								   : IMAGE_FILE_BOX,
 		.size = (uint64_t)st.st_size,
 		.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
 		.dev = st.st_dev,

@@ -337,7 +337,8 @@ static int tracee_wait_call(pid_t tid, int *out_status)
 }
 
 /* Resumes until the next stop that belongs to a call. Signals are blocked, except the two that cannot
- * be; SIGSTOP is sent again after the call. */
+ * be; SIGSTOP is sent again after the call. Another one means that the call cannot be executed: its code or stack is not
+ * there. */
 static int tracee_step(pid_t tid, struct err *e)
 {
 	int status;
@@ -354,7 +355,10 @@ static int tracee_step(pid_t tid, struct err *e)
 				syscall(SYS_tkill, tid, SIGSTOP);
 			return 0;
 		}
-		stopped |= !(status >> 16) && WSTOPSIG(status) == SIGSTOP;
+		if (!(status >> 16) && WSTOPSIG(status) != SIGSTOP)
+			return err_set(e, ERR_SYS, "a call in thread %d ended with signal %d", tid,
+				       WSTOPSIG(status));
+		stopped |= !(status >> 16);
 	}
 }
 

@@ -171,6 +171,7 @@ a_box_that_is_paused_to_the_disk_continues_after_everything_was_killed() {
 	soon nothing_runs
 	api GET "/v1/boxes/$b/checkpoints"
 	k=$(get '[.items[] | select(.reason == "pause")][0].id')
+	size=$(stat -c %s "$(image "$k")")
 	api DELETE "/v1/checkpoints/$k"
 	is "$code" 409 "$body"
 	restart_all
@@ -193,6 +194,16 @@ a_box_that_is_paused_to_the_disk_continues_after_everything_was_killed() {
 	restart_server
 	send "$b" "$x" four
 	soon output_has "$b" "$x" "$pid $tid 4 four f /tmp"
+	restart_all # with the processes through whose mounts the program has mapped its libraries
+	api POST "/v1/boxes/$b/pause" '{"to":"disk"}'
+	is "$code" 200 "$body"
+	api GET "/v1/boxes/$b/checkpoints"
+	k=$(get '[.items[] | select(.reason == "pause")] | max_by(.created) | .id')
+	[ "$(stat -c %s "$(image "$k")")" -lt $((size * 3 / 2)) ] || fail "the image grew from $size to $(stat -c %s "$(image "$k")") bytes"
+	api POST "/v1/boxes/$b/resume"
+	is "$code" 200 "$body"
+	send "$b" "$x" five
+	soon output_has "$b" "$x" "$pid $tid 5 five g /tmp"
 	api DELETE "/v1/boxes/$b"
 	is "$code" 204 "$body"
 }
