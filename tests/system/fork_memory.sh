@@ -241,6 +241,12 @@ a_shell_continues_in_its_terminal_with_its_jobs() {
 		y=$(running "$c" bash)
 		send "$c" "$y" 'echo "n is $((n + 1)) in $(tty) of $(stty size), $(jobs -s | wc -l) stopped"'
 		soon shows "$c" "$y" 'n is 2 in /dev/pts/0 of 31 97, 1 stopped' || echo "# $(output "$c" "$y")"
+		send "$c" "$y" fg
+		soon shows "$c" "$y" 'sh -c .*sleep 1001.*'
+		send "$c" "$y" "$(printf '\003')"
+		ended() { shows "$c" "$y" 'ended with 130' || { send "$c" "$y" "$(printf '\003')" && false; }; }
+		send "$c" "$y" 'echo "ended with $?"'
+		soon ended
 		api DELETE "/v1/boxes/$c"
 	done
 }
