@@ -22,8 +22,8 @@ bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 bench-warm: build ## interpreters that wait in a box, beside the bare host (needs root)
 	@bench/warm
 
-tiers: ## the suites of API, files, cells, E2B, MCP and escapes in boxes of an isolation tier (needs root; TIER=plain; an hour)
-	@tests/tiers $(or $(TIER),plain)
+tiers: ## the suites of API, files, cells, E2B, MCP and escapes in boxes of an isolation tier (needs root; TIER=plain; PART=api|e2b|packages|mcp|escape; RESULTS=DIR to continue; an hour)
+	@PART="$(PART)" RESULTS="$(if $(RESULTS),$(abspath $(RESULTS)))" tests/tiers $(or $(TIER),plain)
 
 bench-tiers: build ## what isolation tiers cost, beside a box without them (needs root)
 	@bench/tiers

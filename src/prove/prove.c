@@ -197,6 +197,7 @@ static int prove_attempts_in_boxes(struct prove_run *r, struct err *e)
 	    prove_until(&r->a, "\"probe\": \"end\"", "the probe", e) < 0)
 		return -1;
 	prove_judge_processes(r);
+	prove_judge_outer_box(r);
 	if (prove_box_close_stdin(&r->a, e) < 0 || prove_box_close_stdin(&r->b, e) < 0 ||
 	    prove_until(&r->a, NULL, "the probe", e) < 0 || prove_box_until(&r->b, NULL, e) < 0)
 		return -1;

@@ -110,6 +110,7 @@ must_check int prove_until(struct prove_box *x, const char *text, const char *wh
 void prove_judge_attempts(struct prove_run *r);  /* judge.c: the lines of the probe */
 void prove_judge_identity(struct prove_run *r);  /* judge.c: kernel, clock, randomness */
 void prove_judge_processes(struct prove_run *r); /* processes.c */
+void prove_judge_outer_box(struct prove_run *r); /* outer_box.c: of tiers with an engine */
 must_check int prove_modules(struct prove_run *r,
 			     struct err *e); /* modules.c: all rows of the tier wasm */
 must_check int prove_judge_limits(struct prove_run *r, struct err *e); /* limits.c */

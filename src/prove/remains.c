@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { REMAINS_TRIES = 500, REMAINS_PAUSE_US = 10000, REMAINS_DEPTH = 5 };
+/* 30 s: on a busy host the end of an engine takes seconds, and a failed proof withdraws the tier. */
+enum { REMAINS_TRIES = 3000, REMAINS_PAUSE_US = 10000, REMAINS_DEPTH = 5 };
 
 enum { REMAINS_BOXES = 3 };
 

@@ -250,9 +250,12 @@ two_simultaneous_oom_kills_both_have_cause_memory() {
 cpu_time_is_attributed_to_the_exec_that_used_it() {
 	new_box
 	api POST "/v1/boxes/$box/execs" '{"language":"python","code":"import time\nt = time.process_time()\nwhile time.process_time() - t < 0.4: pass"}'
-	is "$(get '.cpu_s >= 0.4')" true "$body"
+	# The kernel of a guest counts ticks of its own clock; cpu_s is what the processors of the host have done in that time.
+	case ${ATOLL_TIER-} in gvisor | microvm) least=0.1 ;; *) least=0.4 ;; esac
+	used=$(get .cpu_s)
+	is "$(get ".cpu_s >= $least")" true "$body"
 	api POST "/v1/boxes/$box/execs" '{"command":"exit 1"}'
-	is "$(get '.cpu_s < 0.3')" true "$(get .cpu_s)"
+	is "$(get ".cpu_s < 0.3 and .cpu_s < $used")" true "$(get .cpu_s), before $used"
 }
 
 the_box_of_v1_run_ends_with_cause_exit() {

@@ -22,7 +22,7 @@ const LIMIT_MS = 60000 * PATIENCE; // of a test; the machine may be busy
 function lengthen(of) {
 	for (const name of ['create', 'betaCreate', 'connect']) {
 		const called = of[name];
-		const longer = (a) => (a && a.timeoutMs >= 20000 && a.timeoutMs < 60000 ? { ...a, timeoutMs: a.timeoutMs * PATIENCE } : a);
+		const longer = (a) => (a && a.timeoutMs >= 20000 && a.timeoutMs <= 60000 ? { requestTimeoutMs: 30000 * PATIENCE, ...a, timeoutMs: a.timeoutMs * PATIENCE } : a);
 
 		if (called && !called.longer) of[name] = Object.assign(function (...args) { return called.apply(this, args.map(longer)); }, { longer });
 	}
@@ -70,7 +70,7 @@ async function run_one(shared, name, fn) {
 	let error;
 
 	try {
-		await limited(fn({ ...shared, make, soon, mine }), LIMIT_MS);
+		await limited(fn({ ...shared, make, soon, mine, patience: PATIENCE }), LIMIT_MS);
 	} catch (e) {
 		error = e;
 	}

@@ -261,12 +261,11 @@ module.exports = [
 	],
 	[
 		'thirty sandboxes created at once are separate',
-		async ({ Sandbox, mine }) => {
-			const boxes = await Promise.all(
-				Array.from({ length: 30 }, (_, n) => Sandbox.create({ timeoutMs: 60000, envs: { N: String(n) } }))
-			);
+		async ({ Sandbox, mine, patience }) => {
+			const slow = { timeoutMs: 60000 * patience, requestTimeoutMs: 30000 * patience };
+			const boxes = await Promise.all(Array.from({ length: 30 }, (_, n) => Sandbox.create({ ...slow, envs: { N: String(n) } })));
 			mine.push(...boxes);
-			const said = await Promise.all(boxes.map((box) => box.commands.run('echo $N')));
+			const said = await Promise.all(boxes.map((box) => box.commands.run('echo $N', slow)));
 
 			assert.equal(new Set(boxes.map((box) => box.sandboxId)).size, 30);
 			assert.deepEqual(said.map((x) => x.stdout.trim()), boxes.map((_, n) => String(n)));
