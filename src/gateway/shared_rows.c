@@ -50,6 +50,8 @@ struct gateway_rows {
 	struct gateway_rows_conf conf;
 	struct timer tick;
 	struct rows_node *nodes;
+	struct rows_node **by_number;
+	unsigned numbers; /* of by_number */
 	struct rows_wait *waits;
 	uint64_t changes;
 };
@@ -131,11 +133,20 @@ void gateway_rows_wipe(char *take_text)
 
 static struct rows_node *rows_find(const struct gateway_rows *x, unsigned number)
 {
-	struct rows_node *n = x ? x->nodes : NULL;
+	return x && number < x->numbers ? x->by_number[number] : NULL;
+}
 
-	while (n && n->number != number)
-		n = n->next;
-	return n;
+static void rows_make_room(struct gateway_rows *x, unsigned number)
+{
+	unsigned count = number + 64;
+
+	if (number < x->numbers)
+		return;
+	x->by_number = reallocarray(x->by_number, count, sizeof(struct rows_node *));
+	if (!x->by_number)
+		abort();
+	memset(x->by_number + x->numbers, 0, (count - x->numbers) * sizeof(struct rows_node *));
+	x->numbers = count;
 }
 
 static struct rows_node *rows_enter(struct gateway_rows *x, unsigned number)
@@ -154,6 +165,8 @@ static struct rows_node *rows_enter(struct gateway_rows *x, unsigned number)
 				 .due = json_object(),
 				 .secrets = json_object() };
 	x->nodes = n;
+	rows_make_room(x, number);
+	x->by_number[number] = n;
 	return n;
 }
 
@@ -497,5 +510,6 @@ void gateway_rows_free(struct gateway_rows *x)
 		json_decref(n->secrets);
 		free(n);
 	}
+	free(x->by_number);
 	free(x);
 }
