@@ -17,7 +17,7 @@ struct checkpoint_job {
 	struct store_checkpoint row;
 	struct keeper_call *asking;
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
-	int durable, unless_same, memory, stop;
+	int durable, unless_same, memory, stop, must_save;
 	int archive;                       /* of an import, until the keeper has it; -1: none */
 	struct wire_checkpoint ask;        /* memory: sent when the programs are stopped */
 	struct wire_checkpointed captured; /* memory: until the image is complete */
@@ -92,6 +92,15 @@ static void take_failed(struct checkpoint_job *j, const struct err *e)
 
 /* ---- durable ---- */
 
+static void take_remove(struct checkpoint_job *j)
+{
+	struct err e;
+
+	if (checkpoint_remove(j->all, &j->row, &e) < 0)
+		log_warn("cannot remove a checkpoint whose image could not be saved",
+			 LOG_S("checkpoint", j->row.id), LOG_E(&e));
+}
+
 static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
 {
 	struct checkpoint_job *j = ctx;
@@ -106,11 +115,14 @@ static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, c
 		log_warn("a checkpoint does not survive a power failure yet",
 			 LOG_S("checkpoint", j->row.id), LOG_E(f ? &own : e));
 	/* Ready in any case: the answer states which. */
-	if (!j->stop || (j->row.durable && !j->unsaved.kind)) {
+	if ((!j->stop && !j->must_save) || (j->row.durable && !j->unsaved.kind)) {
 		take_finish(j, NULL);
 		return;
 	}
-	checkpoint_memory_drop(j->all, j->row.id); /* the programs continue */
+	if (j->stop)
+		checkpoint_memory_drop(j->all, j->row.id); /* the programs continue */
+	else
+		take_remove(j);
 	take_finish(j, j->unsaved.kind ? &j->unsaved : f ? &own : e);
 }
 
@@ -536,6 +548,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	j->unless_same = want->unless_same;
 	j->memory = want->memory;
 	j->stop = want->memory && want->stop;
+	j->must_save = want->memory && want->must_save;
 }
 
 int checkpoint_take(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,

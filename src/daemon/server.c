@@ -32,6 +32,7 @@
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
 #include "e2bcontrol/e2bcontrol.h"
+#include "e2bcontrol/pause.h"
 #include "e2bcontrol/webhooks.h"
 #include "egress/net_rule.h"
 #include "gateway/gateway.h"
@@ -1014,6 +1015,7 @@ static int server_begin(struct server *x, struct err *e)
 	if (v1_init(&x->api, e) < 0 || e2b_init(&x->api, e) < 0 ||
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
+	pausing_init(&x->api);
 	if (server_cluster_init(x->cluster, &x->api, &x->supervisor, e) < 0)
 		return -1;
 	server_init_prove(x);

@@ -1,5 +1,6 @@
 /* dispatch.c - decides whether a request is for a port of a box, and for which. */
 #include "api/auth.h"
+#include "api/quota.h"
 #include "v1box/preview.h"
 #include "base/cleanup.h"
 #include "e2b/e2b.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { RECENT = 256 };
+enum { RECENT = 256, WOKEN_MS = 300000 };
 struct e2b { /* the state of this surface */
 	struct watchers *watchers;
 	char recent[RECENT][ID_MAX + 1]; /* boxes of signed links */
@@ -167,6 +168,16 @@ static void stop_fetching(struct call *c)
 	box_wait_cancel(&((struct traffic *)c->surface)->fetching);
 }
 
+/* A box that traffic has resumed lives for five minutes at least, as with E2B. */
+static void dispatch_extend(struct call *c, struct box *b)
+{
+	uint64_t most = quota_max_lifetime_ms(c->api, b->row.team);
+	uint64_t least = most && most < WOKEN_MS ? most : WOKEN_MS;
+
+	if (b->row.lifetime_ms && b->row.lifetime_ms < least)
+		b->row.lifetime_ms = least;
+}
+
 /* 1: the box is paused and this request resumes it; the request waits for that, once. */
 static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 {
@@ -178,6 +189,7 @@ static int dispatch_wakes(struct call *c, struct traffic *t, struct box *b)
 		return 0;
 	t->woken = 1;
 	t->fetching.done = dispatch_resumed;
+	dispatch_extend(c, b);
 	if (box_resume(b, 0, &t->fetching, &e) < 0)
 		return 0;
 	c->drop = stop_fetching;

@@ -423,7 +423,7 @@ static void connect_to(struct call *c)
 		follow_run(c, r);
 	else if (p)
 		follow_past(c, p);
-	else if (!process_wait(c, &name, connect_to))
+	else if (!process_wait(c, connect_to))
 		process_missing(c, &name);
 }
 

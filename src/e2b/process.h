@@ -33,4 +33,4 @@ struct exec *process_find(const struct box *b, const struct process_name *name);
 void process_missing(struct call *c, const struct process_name *name); /* not_found */
 /* 1: this server has just taken the box over and does not know the pids of its programs yet;
  * again() is called when it does. The call's state and drop are used meanwhile. */
-int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c));
+int process_wait(struct call *c, void (*again)(struct call *c));

@@ -82,7 +82,7 @@ static void stop_waiting(struct call *c)
 	exec_input_cancel(&((struct interpreter_waiting *)c->state)->told);
 }
 
-int process_wait(struct call *c, const struct process_name *name, void (*again)(struct call *c))
+int process_wait(struct call *c, void (*again)(struct call *c))
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
 	struct exec *r = b ? b->runs : NULL;
@@ -90,7 +90,7 @@ int process_wait(struct call *c, const struct process_name *name, void (*again)(
 
 	while (r && (r->over || !r->input_unknown || r->pid > 0))
 		r = r->next;
-	if (!r || !name->pid)
+	if (!r)
 		return 0;
 	w = call_alloc(c, sizeof(*w));
 	*w = (struct interpreter_waiting){ .told.low = processes_told, .call = c, .again = again };
@@ -136,17 +136,25 @@ static json_t *process_json(const struct exec *r)
 	return doc;
 }
 
-static void processes_list(struct call *c, json_t *ask)
+static void processes_list_all(struct call *c)
 {
 	struct box *b = fleet_find(&c->api->fleet, c->held);
-	json_t *all = json_array();
+	json_t *all;
 
-	(void)ask;
+	if (process_wait(c, processes_list_all)) /* a program without a pid would be missing */
+		return;
+	all = json_array();
 	for (const struct exec *r = b ? b->runs : NULL; r; r = r->next)
 		if (!r->over && r->pid > 0 && json_array_size(r->command) && !is_driver(b, r) &&
 		    !exec_is_helper(r))
 			json_array_append_new(all, process_json(r));
 	connect_reply(c, json_pack("{s:o}", "processes", all));
+}
+
+static void processes_list(struct call *c, json_t *ask)
+{
+	(void)ask;
+	processes_list_all(c);
 }
 
 void process_list(struct call *c)
@@ -170,7 +178,7 @@ static void with_run(struct call *c, act what, void (*again)(struct call *c))
 	r = b ? process_find(b, &name) : NULL;
 	if (r)
 		what(c, r);
-	else if (!process_wait(c, &name, again))
+	else if (!process_wait(c, again))
 		process_missing(c, &name);
 }
 

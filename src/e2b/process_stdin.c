@@ -105,7 +105,7 @@ static void send_input(struct call *c)
 		return;
 	r = b ? process_find(b, &name) : NULL;
 	if (!r) {
-		if (!process_wait(c, &name, send_input))
+		if (!process_wait(c, send_input))
 			process_missing(c, &name);
 		return;
 	}
@@ -280,7 +280,7 @@ static void close_stdin(struct call *c)
 		return;
 	r = b ? process_find(b, &name) : NULL;
 	if (!r) {
-		if (!process_wait(c, &name, close_stdin))
+		if (!process_wait(c, close_stdin))
 			process_missing(c, &name);
 		return;
 	}

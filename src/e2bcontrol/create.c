@@ -10,6 +10,7 @@
 #include "v1box/secrets.h"
 #include "v1box/volumes.h"
 #include "base/cleanup.h"
+#include "checkpoint/memory.h"
 #include "record/cause.h"
 #include "e2bcontrol/volume_box.h"
 #include "e2bcontrol/network.h"
@@ -60,12 +61,16 @@ struct create_making {
 	struct box_wait wait;
 	struct box_wait leaving; /* a box that is ending, and has one of these volumes until then */
 	struct box_spec want;
+	struct api *api;
 	struct call *call; /* NULL: the client has disconnected */
 	struct e2b_box box;
 	struct network network;
 	json_t *mounts, *env;
 	char *surface, *metadata, *hosts, *volumes, *secrets; /* of the requested row */
 	char snapshot[ID_MAX + 1]; /* the snapshot whose files it starts with; "": none */
+	char image[ID_MAX + 1];    /* the checkpoint whose programs continue in it; "": none */
+	char id[ID_MAX + 1];       /* of the sandbox, when it exists */
+	struct checkpoint_start start;
 };
 
 static void making_free(struct create_making *m)
@@ -112,6 +117,18 @@ static int create_find_template(struct call *c, const char *reference, struct bo
 	return -1;
 }
 
+/* A snapshot with memory continues its programs, unless the metadata asks for its files. */
+static void create_find_image(struct call *c, struct create_making *m, const char *checkpoint)
+{
+	const char *what =
+		json_string_value(json_object_get(call_get(c, "metadata"), PAUSING_FORK_KEY));
+	struct err e;
+
+	if ((!what || strcmp(what, "files") != 0) &&
+	    checkpoint_memory_check(c->api->checkpoints, checkpoint, &e) == 0)
+		snprintf(m->image, sizeof(m->image), "%s", checkpoint);
+}
+
 static int read_template(struct call *c, struct create_making *m, struct box_spec *want,
 			 struct err *e)
 {
@@ -131,6 +148,8 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 	isolation_of_snapshot(&files, &want->isolation);
 	snprintf(m->box.template, sizeof(m->box.template), "%s", asked);
 	ready = snapshots_spec(c, &files, want, e);
+	if (ready > 0)
+		create_find_image(c, m, files.checkpoint);
 	if (ready)
 		return ready < 0 ? -1 : 0;
 	memcpy(m->snapshot, files.id, sizeof(m->snapshot));
@@ -141,19 +160,21 @@ static int read_template(struct call *c, struct create_making *m, struct box_spe
 #define ISOLATION_KEY "atoll.isolation"
 #define TRUST_KEY "atoll.trust"
 
-/* Some keys of the metadata are reserved: they state what a box is for. Two of them can raise its isolation tier, and one
- * decides where its pauses go. */
+/* Some keys of the metadata are reserved: they state what a box is for. Two of them can raise its isolation tier, one
+ * decides where its pauses go, and one what its copies have. */
 static int read_metadata(struct call *c, struct create_making *m, struct box_spec *want,
 			 struct err *e)
 {
 	json_t *all = call_get(c, "metadata"), *isolation = json_object_get(all, ISOLATION_KEY),
 	       *trust = json_object_get(all, TRUST_KEY), *pause = json_object_get(all, PAUSING_KEY),
-	       *ours = json_pack("{s:O*, s:O*, s:O*}", ISOLATION_KEY, isolation, TRUST_KEY, trust,
-				 PAUSING_KEY, pause);
+	       *fork = json_object_get(all, PAUSING_FORK_KEY),
+	       *ours = json_pack("{s:O*, s:O*, s:O*, s:O*}", ISOLATION_KEY, isolation, TRUST_KEY,
+				 trust, PAUSING_KEY, pause, PAUSING_FORK_KEY, fork);
 	int rc = box_check_metadata(all, ours, e);
 
 	json_decref(ours);
 	if (rc < 0 || pausing_check(json_string_value(pause), e) < 0 ||
+	    pausing_check_fork(json_string_value(fork), e) < 0 ||
 	    isolation_read_raise(json_string_value(isolation), json_string_value(trust),
 				 &want->isolation, e) < 0)
 		return -1;
@@ -261,6 +282,7 @@ static int read_want(struct call *c, struct create_making *m, int secure, int64_
 		return -1;
 	if (strncmp(m->box.template, "code-interpreter", 16) == 0)
 		want->warm = "python-data"; /* so that runCode() starts at once */
+	want->continues_programs = m->image[0] != 0;
 	write_surface(c, m);
 	row->surface = m->surface;
 	row->metadata = m->metadata;
@@ -316,11 +338,45 @@ static void create_answer(struct call *c, struct box *b, const struct err *e)
 	call_json(c, 201, sandbox_json_created(c, b));
 }
 
+/* A sandbox without its programs is not what was requested. */
+static void create_continued(struct checkpoint_start *s, const struct err *e)
+{
+	struct create_making *m = loop_owner(s, struct create_making, start);
+	struct call *c = m->call;
+	struct box *b = fleet_find(&m->api->fleet, m->id);
+	struct err own;
+
+	if (!b && !e)
+		e = (err_set(&own, ERR_CONFLICT, "sandbox %s has ended", m->id), &own);
+	if (e) {
+		own = *e;
+		if (own.kind == ERR_NOT_FOUND) /* of the image: the template exists */
+			own.kind = ERR_CONFLICT;
+		err_in(&own,
+		       "the programs of the snapshot cannot continue (metadata " PAUSING_FORK_KEY
+		       ": files starts without them)");
+	}
+	if (b && (e || !c))
+		box_end(b, CAUSE_OPERATOR, NULL);
+	making_free(m);
+	if (!c)
+		return;
+	c->drop = NULL;
+	create_answer(c, e ? NULL : b, e ? &own : NULL);
+}
+
 static void create_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct create_making *m = loop_owner(w, struct create_making, wait);
 	struct call *c = m->call;
 	char snapshot[ID_MAX + 1];
+
+	if (!e && c && m->image[0]) {
+		templates_spawned(m->box.template);
+		memcpy(m->id, b->row.id, sizeof(m->id));
+		checkpoint_memory_start(&m->start, c->api->checkpoints, m->image, b);
+		return;
+	}
 
 	memcpy(snapshot, m->snapshot, sizeof(snapshot));
 	if (!e)
@@ -379,6 +435,8 @@ static void create_create(struct call *c, int secure, int64_t otherwise_s)
 		abort();
 	*m = (struct create_making){ .wait = { .done = create_made, .named = create_named },
 				     .leaving.done = has_left,
+				     .start.done = create_continued,
+				     .api = c->api,
 				     .call = c };
 	if (read_want(c, m, secure, otherwise_s, &m->want, &e) < 0) {
 		making_free(m);

@@ -53,9 +53,9 @@ const struct api_route e2bcontrol_routes[] = {
 	{ "DELETE", "/events/webhooks/{hook}", NEED_EDITOR, e2b_webhooks_delete, "delete a webhook", .query = e2b_any_query, .action = "webhook.delete" },
 
 	/* pause, snapshots, forks */
-	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "freeze all processes of a sandbox", pausing_fields, .query = e2b_any_query, .action = "box.pause", .scope = SCOPE_BOX },
-	{ "POST", "/sandboxes/{box}/snapshots", NEED_EDITOR, e2b_snapshot_create, "save the files of a sandbox as a snapshot", e2b_snapshot_fields, .query = e2b_any_query, .action = "snapshot.create", .scope = SCOPE_BOX },
-	{ "POST", "/sandboxes/{box}/fork", NEED_EDITOR, e2b_fork, "create sandboxes with the files of a sandbox", e2b_fork_fields, .query = e2b_any_query, .action = "box.fork", .scope = SCOPE_BOX },
+	{ "POST", "/sandboxes/{box}/pause", NEED_EDITOR, pausing_pause, "pause a sandbox with its programs", pausing_fields, .query = e2b_any_query, .action = "box.pause", .scope = SCOPE_BOX },
+	{ "POST", "/sandboxes/{box}/snapshots", NEED_EDITOR, e2b_snapshot_create, "save the files and programs of a sandbox as a snapshot", e2b_snapshot_fields, .query = e2b_any_query, .action = "snapshot.create", .scope = SCOPE_BOX },
+	{ "POST", "/sandboxes/{box}/fork", NEED_EDITOR, e2b_fork, "create sandboxes with the files and programs of a sandbox", e2b_fork_fields, .query = e2b_any_query, .action = "box.fork", .scope = SCOPE_BOX },
 	{ "GET", "/snapshots", NEED_VIEWER, e2b_snapshot_list, "list snapshots", .query = e2b_any_query },
 
 	/* templates */

@@ -1,13 +1,14 @@
 /* snapshots.c - see snapshots.h.
  *
  * A snapshot of E2B is its own template: "<id>:default", or "<team>/<name>:<tag>" when it was
- * named. A fork starts from a checkpoint of the box, or, where its tier has none, from a snapshot
- * that no list shows; programs are not forked, files are. */
+ * named. A fork starts from a checkpoint of the box, with its running programs unless its metadata says otherwise; where its
+ * tier has none, from a snapshot that no list shows, with files only. */
 #include "e2bcontrol/snapshots.h"
 #include "api/quota.h"
 #include "v1box/checkpoints.h"
 #include "v1box/snapshot_source.h"
 #include "base/cleanup.h"
+#include "checkpoint/memory.h"
 #include "e2bcontrol/pause.h"
 #include "e2bcontrol/sandboxes.h"
 #include "e2bcontrol/sandbox_json.h"
@@ -70,6 +71,12 @@ static struct box *snapshots_source(struct call *c)
 	return b;
 }
 
+/* A stopped box has no programs. */
+static int snapshots_with_memory(const struct box *b)
+{
+	return b->state == BOX_RUNNING && pausing_forks_memory(b);
+}
+
 void e2b_snapshot_create(struct call *c)
 {
 	struct store_snapshot want = { 0 };
@@ -84,7 +91,9 @@ void e2b_snapshot_create(struct call *c)
 		return;
 	}
 	snprintf(want.team, sizeof(want.team), "%s", c->who.team);
-	snapshots_take(c, b, &want, SNAPSHOTS_CHECKPOINT, snapshots_taken);
+	snapshots_take(c, b, &want,
+		       snapshots_with_memory(b) ? SNAPSHOTS_MEMORY : SNAPSHOTS_CHECKPOINT,
+		       snapshots_taken);
 }
 
 void e2b_snapshot_list(struct call *c)
@@ -154,6 +163,7 @@ struct fork {
 	struct forking *all;
 	struct box_wait wait;
 	struct snapshot *snap;
+	struct checkpoint_start start;
 	char box[ID_MAX + 1];
 	json_t *said; /* its entry in the answer, once it exists or has failed */
 };
@@ -163,7 +173,9 @@ struct forking {
 	struct box_spec want; /* row.surface: of the old box */
 	struct e2b_box surface;
 	struct checkpoint_job *job; /* of the box whose files they get */
-	char snapshot[ID_MAX + 1];  /* "": want has the layers of a checkpoint */
+	char image[ID_MAX + 1];     /* its programs, too; "": none */
+	int memory;
+	char snapshot[ID_MAX + 1]; /* "": want has the layers of a checkpoint */
 	unsigned count, begun, over;
 	int beginning; /* a snapshot that ends at once is answered after the loop that starts it */
 	struct fork *v;
@@ -182,6 +194,9 @@ static void fork_fini(struct forking *f)
 	struct err ignored;
 
 	checkpoint_leave(f->job); /* it expires by itself */
+	/* It needs as much memory as the programs. */
+	if (f->image[0])
+		checkpoint_memory_drop(f->call->api->checkpoints, f->image);
 	if (f->snapshot[0])
 		(void)!snapshot_remove(&f->call->api->fleet, f->snapshot,
 				       &ignored); /* what stays is swept */
@@ -197,6 +212,7 @@ static void forker_left(struct call *c)
 
 		box_wait_cancel(&f->v[i].wait);
 		snapshot_cancel(f->v[i].snap);
+		checkpoint_memory_cancel(&f->v[i].start);
 		if (b)
 			box_end(b, CAUSE_OPERATOR, NULL);
 		else
@@ -249,6 +265,18 @@ static void fork_filled(void *ctx, const struct store_snapshot *row, const char 
 		fork_over(k, json_pack("{s:o}", "sandbox", sandbox_json_created(k->all->call, b)));
 }
 
+/* A sandbox without its programs is not what was requested. */
+static void fork_continued(struct checkpoint_start *s, const struct err *e)
+{
+	struct fork *k = loop_owner(s, struct fork, start);
+	struct box *b = fleet_find(&k->all->call->api->fleet, k->box);
+
+	if (e || !b)
+		fork_failed(k, e ? call_status(e) : 500, e ? e->msg : "the sandbox has ended");
+	else
+		fork_over(k, json_pack("{s:o}", "sandbox", sandbox_json_created(k->all->call, b)));
+}
+
 static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 {
 	struct fork *k = loop_owner(w, struct fork, wait);
@@ -259,7 +287,10 @@ static void fork_made(struct box_wait *w, struct box *b, const struct err *e)
 		return;
 	}
 	memcpy(k->box, b->row.id, sizeof(k->box));
-	if (!k->all->snapshot[0])
+	if (k->all->image[0])
+		checkpoint_memory_start(&k->start, k->all->call->api->checkpoints, k->all->image,
+					b);
+	else if (!k->all->snapshot[0])
 		fork_over(k, json_pack("{s:o}", "sandbox", sandbox_json_created(k->all->call, b)));
 	else if (snapshot_fill(b->fleet, b, k->all->snapshot, fork_filled, k, &k->snap, &own) < 0)
 		fork_failed(k, call_status(&own), own.msg);
@@ -303,7 +334,9 @@ static void begin_fork(struct forking *f, struct fork *k)
 	struct box *b;
 	struct err e;
 
-	*k = (struct fork){ .all = f, .wait = { .done = fork_made, .named = fork_named } };
+	*k = (struct fork){ .all = f,
+			    .wait = { .done = fork_made, .named = fork_named },
+			    .start.done = fork_continued };
 	if (quota_boxes_left(f->call->api, f->call->who.team) == 0)
 		fork_failed(k, 429, "the team has as many sandboxes as it may");
 	else if (fork_want(f, &want, &surface, &e) < 0 ||
@@ -339,12 +372,25 @@ static void snapshots_forkable(struct call *c, const struct store_snapshot *row,
 	begin_forks(f);
 }
 
+/* A program that cannot be captured: each fork has failed, and its entry names the program. */
+static void forks_refused(struct forking *f, const struct err *e)
+{
+	for (unsigned i = 0; i < f->count; i++)
+		f->v[i].said = json_pack("{s:{s:i, s:s}}", "error", "code", call_status(e),
+					 "message", e->msg);
+	all_over(f);
+}
+
 static void fork_taken(void *ctx, const struct store_checkpoint *row, const struct err *e)
 {
 	struct forking *f = ctx;
 	char *env = f->want.row.env;
 
 	f->job = NULL;
+	if (e && f->memory) {
+		forks_refused(f, e);
+		return;
+	}
 	if (e) {
 		f->call->drop = NULL;
 		call_fail(f->call, e);
@@ -352,15 +398,21 @@ static void fork_taken(void *ctx, const struct store_checkpoint *row, const stru
 	}
 	checkpoints_spec(f->call, row, &f->want);
 	f->want.row.env = env; /* of the box, as it is now */
+	f->want.continues_programs = f->memory;
+	if (f->memory)
+		memcpy(f->image, row->id, sizeof(f->image));
 	begin_forks(f);
 }
 
 /* 0: boxes of this tier, and those of earlier versions, have no checkpoints. */
 static int fork_by_checkpoint(struct forking *f, struct box *b)
 {
-	struct checkpoint_want want = { .reason = CHECKPOINT_FORK, .author = f->call->who.id };
+	struct checkpoint_want want = { .reason = CHECKPOINT_FORK,
+					.author = f->call->who.id,
+					.memory = snapshots_with_memory(b) };
 	struct err e;
 
+	f->memory = want.memory;
 	if (!isolation_has_checkpoints(&b->row))
 		return 0;
 	if (checkpoint_take(f->call->api->checkpoints, b, &want, fork_taken, f, &f->job, &e) == 0) {
@@ -368,7 +420,7 @@ static int fork_by_checkpoint(struct forking *f, struct box *b)
 		f->call->drop = forker_left;
 		return 1;
 	}
-	if (e.kind == ERR_CONFLICT)
+	if (e.kind == ERR_CONFLICT && !want.memory)
 		return 0;
 	call_fail(f->call, &e);
 	return 1;

@@ -209,6 +209,8 @@ void box_mark_ending(struct box *b, enum cause because);
 void box_send_lease(struct box *b);
 /* Executes the on_timeout action: kill, pause, or end all programs and keep the files. */
 void box_on_timeout(struct box *b, enum cause because, uint64_t ms);
+/* The same, and a pause is one in memory. */
+void box_freeze_at_timeout(struct box *b, enum cause because, uint64_t ms);
 /* Freezes all processes of a running box until it is resumed; with memory 0 its programs end and
  * only its files are kept. w (may be NULL) is called when that is done, or with the error: then the
  * box keeps running. Its lifetime does not elapse while it is paused; it is stored for

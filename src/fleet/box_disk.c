@@ -55,6 +55,7 @@ void box_store_failed(struct box *b, const struct err *e)
 		return;
 	b->moving = STILL;
 	b->rising = 0;
+	b->because = CAUSE_EXIT;
 	box_set_state(b, BOX_RUNNING);
 	box_touch(b);
 	box_set_clock(b);
@@ -83,7 +84,9 @@ static int disk_write_paused(struct box *b, const struct store_checkpoint *in, s
 		return store_rollback(s);
 	}
 	fleet_write(b->fleet, b->row.team, b->row.id, "box.paused",
-		    json_pack("{s:s, s:s}", "to", "disk", "checkpoint", in->id), &news);
+		    json_pack("{s:s, s:s, s:s*}", "to", "disk", "checkpoint", in->id, "cause",
+			      b->because == CAUSE_EXIT ? NULL : cause_name(b->because)),
+		    &news);
 	if (store_commit(s, e) < 0) {
 		fleet_event_drop(&news);
 		b->row = before;

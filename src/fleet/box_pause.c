@@ -283,6 +283,15 @@ int box_resume(struct box *b, int reboot, struct box_wait *w, struct err *e)
 
 void box_on_timeout(struct box *b, enum cause because, uint64_t ms)
 {
+	struct fleet *f = b->fleet;
+
+	if (b->state != BOX_RUNNING || b->row.on_timeout != STORE_TIMEOUT_PAUSE ||
+	    !f->pause_at_timeout || !f->pause_at_timeout(f, b, because, ms))
+		box_freeze_at_timeout(b, because, ms);
+}
+
+void box_freeze_at_timeout(struct box *b, enum cause because, uint64_t ms)
+{
 	struct err e;
 
 	if (b->state != BOX_RUNNING)

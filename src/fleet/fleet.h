@@ -218,8 +218,11 @@ struct fleet {
 	int alone;                         /* no other server manages the same boxes */
 	void (*on_ready)(struct fleet *f); /* all running boxes are restored */
 	void (*on_pause)(struct fleet *f,
-			 struct box *b);      /* the box was paused and is silent now; may
+			 struct box *b); /* the box was paused and is silent now; may
 					       * be NULL */
+	/* A box would be frozen because of a timeout: 1: it will be paused in another way, or by box_freeze_at_timeout();
+	 * may be NULL. */
+	int (*pause_at_timeout)(struct fleet *f, struct box *b, enum cause because, uint64_t ms);
 	void (*need_keeper)(struct fleet *f); /* requests a connection, for fleet_keeper() */
 	void *user;
 };

@@ -156,11 +156,15 @@ static void saver_left(struct call *c)
 
 /* 0: boxes of this tier, and those of earlier versions, have no checkpoints. */
 static int snapshots_by_checkpoint(struct call *c, struct box *b, const struct store_snapshot *want,
-				   snapshots_done *done)
+				   int memory, snapshots_done *done)
 {
+	/* With memory it is worth nothing when only the keeper has its image. */
 	struct checkpoint_want how = { .reason = CHECKPOINT_SNAPSHOT,
 				       .author = c->who.id,
-				       .pin = 1 };
+				       .pin = 1,
+				       .memory = memory,
+				       .durable = memory,
+				       .must_save = memory };
 	struct saving *s;
 	struct err e;
 
@@ -177,7 +181,7 @@ static int snapshots_by_checkpoint(struct call *c, struct box *b, const struct s
 		return 1;
 	}
 	free(s);
-	if (e.kind == ERR_CONFLICT)
+	if (e.kind == ERR_CONFLICT && !memory)
 		return 0;
 	done(c, NULL, &e);
 	return 1;
@@ -234,7 +238,8 @@ void snapshots_take(struct call *c, struct box *b, const struct store_snapshot *
 	struct taking *t;
 	struct err e;
 
-	if (how == SNAPSHOTS_CHECKPOINT && snapshots_by_checkpoint(c, b, want, done))
+	if ((how == SNAPSHOTS_CHECKPOINT || how == SNAPSHOTS_MEMORY) &&
+	    snapshots_by_checkpoint(c, b, want, how == SNAPSHOTS_MEMORY, done))
 		return;
 	t = call_alloc(c, sizeof(*t));
 

@@ -21,6 +21,7 @@ enum snapshots_how {
 	SNAPSHOTS_PACKED,
 	SNAPSHOTS_HIDDEN,     /* packed, in no list, and removed by the caller */
 	SNAPSHOTS_CHECKPOINT, /* a checkpoint; packed if the box has none */
+	SNAPSHOTS_MEMORY, /* the same with the running programs; files only where the tier has none */
 };
 /* Creates a snapshot of b for this call. If the client disconnects, done() is not called and no
  * snapshot is stored. */

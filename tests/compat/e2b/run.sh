@@ -24,14 +24,31 @@ drive() { # RELEASE WAY
 	tail -5 "$work/tap" | sed "s/^/# status $status: /"
 }
 
+# Sandboxes that are paused to the disk, and continue after server and keeper were killed. Of the newest release.
+restart() {
+	verdict=ok
+	rm -f "$work/known"
+	timeout 120 node "$compat/restart.js" "$cache/now" begin "$work/known" || verdict='not ok'
+	keeper=$("$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2)
+	keeper_gone() { [ ! -d "/proc/$keeper" ]; }
+	stop_daemon
+	kill -9 "$keeper"
+	soon keeper_gone
+	start_daemon
+	over_http
+	[ "$verdict" = 'not ok' ] || timeout 120 node "$compat/restart.js" "$cache/now" end "$work/known" || verdict='not ok'
+	echo "$verdict - e2b: variables, commands and servers continue after a pause, by a call and by a timeout, and a restart of server and keeper" | tee -a "$work/all"
+}
+
 need_node
 need_packages $releases
 need_daemon
 for way in $ways; do
 	case $way in plain) over_http ;; tls) over_https ;; esac
+	case $way:$releases:${words:-restart} in plain:*now*:restart) restart ;; esac
 	for release in $releases; do
 		case $release$way in toolsplain) [ "$ways" != plain ] && continue ;; esac # once is enough
-		drive "$release" "$way"
+		[ "$words" = restart ] || drive "$release" "$way"
 	done
 	verdict=ok
 	! grep -v '^atoll: serving\|"level":"info"' "$work/serve.log" | grep '"level":"error"\|^[^{]' | sed 's/^/# /' | grep . || verdict='not ok'

@@ -1,6 +1,7 @@
 // sandboxes.js - life cycle of sandboxes: created, found, paused, forked, ended.
 'use strict';
 const assert = require('node:assert/strict');
+const { started, continued } = require('./continues.js');
 const { rejects, soon } = require('./harness.js');
 
 const mark = () => Math.random().toString(36).slice(2);
@@ -183,6 +184,64 @@ module.exports = [
 			await forks[0].files.write('seed', 'two');
 			assert.equal(await box.files.read('seed'), 'one');
 			assert.equal(await forks[1].files.read('seed'), 'one');
+		},
+		({ Sandbox }) => Boolean(Sandbox.fork),
+	],
+	[
+		'a variable, a command with its pid and a server continue in eight forks',
+		async ({ make, mine }) => {
+			const box = await make('code-interpreter-v1', { timeoutMs: 120000 });
+			const pids = await started(box);
+			const forks = await box.fork({ count: 8, timeoutMs: 120000 });
+
+			mine.push(...forks.filter((f) => f.kill));
+			assert.deepEqual(forks.filter((f) => f instanceof Error).map(String), []);
+			assert.equal(new Set(forks.map((f) => f.sandboxId)).size, 8);
+			await Promise.all(forks.map((f) => continued(f, pids, 1)));
+			await continued(box, pids, 1);
+		},
+		({ Sandbox }) => Boolean(Sandbox.fork),
+	],
+	[
+		'a variable, a command with its pid and a server continue in sandboxes of a snapshot',
+		async ({ make, Sandbox }) => {
+			const box = await make('code-interpreter-v1', { timeoutMs: 120000 });
+			const pids = await started(box);
+			const { snapshotId } = await box.createSnapshot();
+
+			await box.kill();
+			for (let turn = 0; turn < 2; turn++) await continued(await make(snapshotId, { timeoutMs: 120000 }), pids, 1);
+			const files = await make(snapshotId, { timeoutMs: 120000, metadata: { 'atoll.fork': 'files' } });
+			assert.ok(!(await files.commands.list()).some((p) => p.pid === pids.web));
+			assert.equal(await Sandbox.deleteSnapshot(snapshotId), true);
+		},
+		({ Sandbox }) => Boolean(Sandbox.fork),
+	],
+	[
+		'a program that cannot be captured is named by each fork and by a snapshot, unless only files are wanted',
+		async ({ make, mine }) => {
+			const raw = 'python3 -uc "import socket,time; s=socket.socket(16, 3); print(1); time.sleep(300)"';
+			const run = async (box) => {
+				const handle = await box.commands.run(raw, { background: true, timeoutMs: 0 });
+				handle.wait().catch(() => {});
+				await soon(() => handle.stdout, 'it has its socket');
+				await box.files.write('seed', 'one');
+				return handle;
+			};
+			const box = await make({ timeoutMs: 60000 });
+			const handle = await run(box);
+			const forks = await box.fork({ count: 2, timeoutMs: 60000 });
+
+			mine.push(...forks.filter((f) => f.kill));
+			for (const f of forks) assert.match(String(f), /netlink/);
+			await rejects(box.createSnapshot(), 'SandboxError', /netlink/);
+			assert.ok((await box.commands.list()).some((p) => p.pid === handle.pid));
+			const plain = await make({ timeoutMs: 60000, metadata: { 'atoll.fork': 'files' } });
+			await run(plain);
+			const [copy] = await plain.fork({ timeoutMs: 60000 });
+			mine.push(copy);
+			assert.equal(await copy.files.read('seed'), 'one');
+			await rejects(make({ metadata: { 'atoll.fork': 'drop' } }), 'SandboxError', /memory or files/);
 		},
 		({ Sandbox }) => Boolean(Sandbox.fork),
 	],
