@@ -33,10 +33,12 @@ static void outer_note_status(struct prove_run *r, pid_t pid)
 {
 	uint64_t most = r->want->tier == WIRE_TIER_GVISOR ? caps_gvisor_mask() : 0;
 	unsigned long long bound = ~0ull, ignored = ~0ull, has = 0, part;
+	unsigned uid = r->a.handle.about.uid_base;
 	FILE *f = outer_open(pid, "status");
 	char line[256];
 
 	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "Uid: %u", &uid);
 		sscanf(line, "CapBnd: %llx", &bound);
 		sscanf(line, "SigIgn: %llx", &ignored);
 		if (sscanf(line, "CapPrm: %llx", &part) == 1 ||
@@ -50,6 +52,10 @@ static void outer_note_status(struct prove_run *r, pid_t pid)
 		   "", "%llx, at most %llx", bound, (unsigned long long)most);
 	prove_note(r, has ? PROVE_FAILS : PROVE_PASSED, "outer box", "capabilities", "",
 		   "%llx of its first process", has);
+	if (r->want->tier == WIRE_TIER_MICROVM) /* runsc is root of its box */
+		prove_note(r, uid == r->a.handle.about.uid_base ? PROVE_FAILS : PROVE_PASSED,
+			   "outer box", "identity", "", "uid %u of the box",
+			   uid - r->a.handle.about.uid_base);
 	prove_note(r, ignored ? PROVE_FAILS : PROVE_PASSED, "outer box", "inherited signals", "",
 		   "%llx are ignored", ignored);
 }
@@ -103,6 +109,38 @@ static void outer_note_rlimits(struct prove_run *r, pid_t pid)
 			above = limits_rows[i].name;
 	prove_note(r, above ? PROVE_FAILS : PROVE_PASSED, "outer box", "resource limits", "",
 		   above ? "%s is higher than its row" : "%s", above ? above : "as in their table");
+}
+
+/* ---- cgroups ---- */
+
+/* The path that counts processes: of cgroup v1, else of the only hierarchy. "": there is none. */
+static void outer_read_cgroup(pid_t pid, char out[200])
+{
+	FILE *f = outer_open(pid, "cgroup");
+	char line[512], *path;
+
+	out[0] = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		path = strstr(line, ":pids:");
+		if (path)
+			snprintf(out, 200, "%.199s", path + 6);
+		else if (!strncmp(line, "0::", 3) && !out[0])
+			snprintf(out, 200, "%.199s", line + 3);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* The names of cgroups are ids of their own; two boxes share none. */
+static void outer_note_cgroups(struct prove_run *r)
+{
+	char a[200], b[200];
+
+	outer_read_cgroup(r->a.handle.about.init_pid, a);
+	outer_read_cgroup(r->b.handle.about.init_pid, b);
+	prove_note(r, a[0] && strcmp(a, b) != 0 ? PROVE_PASSED : PROVE_FAILS, "outer box",
+		   "cgroups", "", "%.80s and %.80s", a, b);
 }
 
 /* ---- mounts ---- */
@@ -289,6 +327,7 @@ void prove_judge_outer_box(struct prove_run *r)
 		return;
 	outer_note_status(r, pid);
 	outer_note_rlimits(r, pid);
+	outer_note_cgroups(r);
 	outer_note_mounts(r, pid);
 	outer_note_namespaces(r, pid);
 }

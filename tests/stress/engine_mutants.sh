@@ -21,7 +21,7 @@ chmod 755 "$work"
 table() {
 	sed 's/#.*//; s/[ 	]*|[ 	]*/|/g; s/[ 	]*$//; /^$/d' <<-'END'
 		gvisor  | own descriptors            | closed
-		gvisor  | own cgroups                | failed limits: fork bomb; limits: memory bomb
+		gvisor  | own cgroups                | failed limits: fork bomb; limits: memory bomb; outer box: cgroups
 		gvisor  | cgroup view                | failed processes: namespaces
 		gvisor  | working folder             | closed
 		gvisor  | keyring                    | holds  # the filter has no call for keys
@@ -52,6 +52,40 @@ table() {
 		gvisor  | descriptors                | closed
 		gvisor  | signals                    | failed outer box: inherited signals
 		gvisor  | engine system calls        | failed system calls: gofer  # the sentry has a list of its own
+		microvm | own descriptors            | closed
+		microvm | own cgroups                | failed outer box: cgroups
+		microvm | cgroup view                | failed processes: namespaces
+		microvm | working folder             | closed
+		microvm | keyring                    | holds  # the filter has no call for keys
+		microvm | box root                   | holds  # the builder has that id already
+		microvm | private mounts             | holds  # the mount namespace of the keeper is private already
+		microvm | host name                  | failed outer box: host name
+		microvm | loopback                   | holds  # QEMU has no network device
+		microvm | network unused             | holds  # about network namespaces that are used again
+		microvm | disk                       | closed
+		microvm | root filesystem            | closed
+		microvm | volumes                    | holds  # these boxes have none
+		microvm | programs                   | closed
+		microvm | devices                    | closed
+		microvm | no sysfs                   | holds  # the root has no sysfs either
+		microvm | processes                  | closed
+		microvm | engine namespace limits    | failed outer box: namespace limits
+		microvm | read-only proc             | failed outer box: settings of the kernel
+		microvm | boot id                    | failed outer box: boot id
+		microvm | masked proc                | failed outer box: lists of the kernel
+		microvm | root switch                | closed
+		microvm | root verified              | holds  # a check of the rows before it
+		microvm | no terminal                | holds  # this keeper has none
+		microvm | resource limits            | failed outer box: resource limits
+		microvm | QEMU capability bounds     | failed outer box: capability bounds
+		microvm | identity                   | failed outer box: identity
+		microvm | QEMU capabilities          | holds  # the bounds leave none
+		microvm | death signal               | holds  # about boxes whose keeper ends before init is executed
+		microvm | no new privileges          | closed
+		microvm | landlock                   | holds  # the mounts; a domain cannot be seen from outside
+		microvm | descriptors                | closed
+		microvm | signals                    | failed outer box: inherited signals
+		microvm | engine system calls        | holds  # mux loads a list for QEMU and one for itself
 	END
 }
 

@@ -5,14 +5,20 @@
 #	tests/run tests/compat/e2b/run.sh
 #	ATOLL=build/atoll tests/compat/e2b/run.sh [now|before|tools] [plain|tls] [WORDS OF A TEST]
 #
-# E2B_COMPAT_ONLY=RELEASE:WAY is the same as the first two arguments (tests/tiers).
+# E2B_COMPAT_ONLY=RELEASE:WAY is the same as the first two arguments, RELEASE:WAY:TABLE the tests of TABLE.js (tests/tiers).
 #
 # The packages come from npm, at the versions of now/, before/ and tools/, into a folder outside of the tree:
 # E2B_COMPAT_CACHE, or below ~/.cache. A release has E2B_COMPAT_SECONDS (170) for all its tests. The public server is never contacted: without a daemon nothing is sent.
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/compat/e2b/e2b.lib"
 case ${1-} in */*) shift ;; esac # tests/run names an init, as for every test
-[ -z "${E2B_COMPAT_ONLY-}" ] || set -- "${E2B_COMPAT_ONLY%:*}" "${E2B_COMPAT_ONLY#*:}"
+if [ "${E2B_COMPAT_ONLY-}" ]; then
+	IFS=: read -r release way E2B_COMPAT_TABLE <<-END
+		$E2B_COMPAT_ONLY
+	END
+	export E2B_COMPAT_TABLE
+	set -- "$release" "$way"
+fi
 releases=${1:-now before tools} ways=${2:-plain tls} words=${3-}
 
 drive() { # RELEASE WAY
