@@ -363,11 +363,16 @@ static void write_out(struct api *a, struct team_count *t)
 	t->unwritten = nothing;
 }
 
+void quota_flush(struct api *a)
+{
+	for (struct team_count *t = a->quota->teams; t; t = t->next)
+		write_out(a, t);
+}
+
 void quota_second(struct api *a)
 {
 	budget_second(a);
-	for (struct team_count *t = a->quota->teams; t; t = t->next)
-		write_out(a, t);
+	quota_flush(a);
 }
 
 void quota_changed(struct api *a, const char *team)

@@ -19,6 +19,7 @@ uint64_t quota_max_lifetime_ms(struct api *a, const char *team);
 must_check int quota_init(struct api *a, struct err *e);
 void quota_fini(struct api *a); /* writes the counts that are not in the store yet */
 void quota_second(struct api *a);
+void quota_flush(struct api *a); /* writes the counts to the store */
 
 /* Each returns 0 if the quota is exhausted, after it has answered 429; the second and third also if the budget is
  * spent: 402. */

@@ -93,19 +93,27 @@ static const struct query queries[] = {
 		" and ($3::text is null or cause = $3) and ($4::text is null or running)"
 		" and ($5::bigint is null or (at_ns, id) < ($5::bigint, $6::text))"
 		" order by at_ns desc, id desc limit $7::int", 7 } } },
-	{ "events_list", 7, { {
-		"(select row::text, node, at_ns, seq from atoll.events where $3 = 'newest' and team = $1 and ($2::text is null or box = $2)"
+	/* $7: the number of an event after which (oldest first) or before which the list begins. */
+	{ "events_list", 8, { {
+		"(select row::text, node, at_ns, seq, n from atoll.events where $3 = 'newest' and team = $1 and ($2::text is null or box = $2)"
 		" and ($4::bigint is null or (at_ns, node, seq) < ($4::bigint, $5::int, $6::bigint))"
-		" order by at_ns desc, node desc, seq desc limit $7::int) union all"
-		" (select row::text, node, at_ns, seq from atoll.events where $3 = 'oldest' and team = $1 and ($2::text is null or box = $2)"
+		" and ($7::bigint is null or (at_ns, node, seq) < (select e.at_ns, e.node, e.seq from atoll.events e where e.n = $7::bigint and e.team = $1))"
+		" order by at_ns desc, node desc, seq desc limit $8::int) union all"
+		" (select row::text, node, at_ns, seq, n from atoll.events where $3 = 'oldest' and team = $1 and ($2::text is null or box = $2)"
 		" and ($4::bigint is null or (at_ns, node, seq) > ($4::bigint, $5::int, $6::bigint))"
-		" order by at_ns, node, seq limit $7::int)", 7 } } },
+		" and ($7::bigint is null or (at_ns, node, seq) > (select e.at_ns, e.node, e.seq from atoll.events e where e.n <= $7::bigint and e.team = $1"
+		"  order by e.n desc limit 1))"
+		" order by at_ns, node, seq limit $8::int)", 8 } } },
 	/* What comes after a position (transaction, node, number), in the order of transactions: see accounts_changed. */
 	{ "events_followed", 5, { {
 		"select pg_snapshot_xmin(pg_current_snapshot())::text", 0 }, {
-		"select row::text, node, at_ns, seq, xid::text from atoll.events where team = $1 and ($2::text is null or box = $2)"
+		"select row::text, node, at_ns, seq, xid::text, n from atoll.events where team = $1 and ($2::text is null or box = $2)"
 		" and (xid, node, seq) > ($3::xid8, $4::int, $5::bigint) and xid < pg_snapshot_xmin(pg_current_snapshot())"
 		" order by xid, node, seq limit 200", 5 } } },
+	/* The position of the event with the number $2, or of the last one of the team before it. */
+	{ "events_after_number", 2, { {
+		"select pg_snapshot_xmin(pg_current_snapshot())::text", 0 }, {
+		"select xid::text, node, seq from atoll.events where team = $1 and n <= $2::bigint order by n desc limit 1", 2 } } },
 	/* The transaction of the first event after a position in a list: (ns, node, number). */
 	{ "events_after_page", 4, { {
 		"select pg_snapshot_xmin(pg_current_snapshot())::text", 0 }, {

@@ -108,6 +108,10 @@ static const char *const schema_steps[] = {
 	"  primary key (team, gateway, holder));",
 	/* 7: previews by the name of a box */
 	"create index boxes_name on atoll.boxes (name) where name <> '' and state <> 'deleted';",
+	/* 8: one number per event in the whole cluster, with which a client continues a stream */
+	"create sequence atoll.event_numbers;"
+	"alter table atoll.events add column n bigint not null default nextval('atoll.event_numbers');"
+	"create index events_number on atoll.events (n);",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

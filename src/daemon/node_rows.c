@@ -1,5 +1,6 @@
 /* node_rows.c - see node_rows.h. */
 #include "daemon/node_rows.h"
+#include "api/quota.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cluster/control.h"
@@ -33,6 +34,7 @@ struct node_rows {
 	int is_open;
 	int64_t sent;
 	unsigned ahead;
+	struct directory_wait *waiting;
 };
 
 /* ---- one row ---- */
@@ -191,6 +193,17 @@ static void rows_due(struct timer *t)
 	timer_set(t, more ? NODE_ROWS_BUSY_MS : NODE_ROWS_MS);
 }
 
+static void rows_wake(struct node_rows *x, int64_t kept)
+{
+	for (struct directory_wait *w = x->waiting, *next; w; w = next) {
+		next = w->next;
+		if (w->rev > kept)
+			continue;
+		directory_wait_cancel(w);
+		w->done(w);
+	}
+}
+
 void node_rows_kept(struct node_rows *x, uint64_t last)
 {
 	struct err e;
@@ -203,6 +216,30 @@ void node_rows_kept(struct node_rows *x, uint64_t last)
 		x->ahead--;
 	if (x->ahead == TUNNEL_ROWS_AHEAD - 1)
 		timer_set(&x->clock, NODE_ROWS_BUSY_MS);
+	rows_wake(x, (int64_t)last);
+}
+
+int node_rows_settle(struct node_rows *x, struct directory_wait *w)
+{
+	struct err e;
+
+	if (!x->is_open)
+		return -1;
+	run_writer_flush(&x->api->fleet.run_writer);
+	quota_flush(x->api);
+	if (store_directory_last(x->api->store, &w->rev, &e) < 0) {
+		log_error("rows for the directory of the cluster", LOG_E(&e));
+		return -1;
+	}
+	if (!w->rev)
+		return 1;
+	w->next = x->waiting;
+	w->at = &x->waiting;
+	if (w->next)
+		w->next->at = &w->next;
+	x->waiting = w;
+	timer_set(&x->clock, 0);
+	return 0;
 }
 
 void node_rows_set_open(struct node_rows *x, int open)
@@ -234,5 +271,7 @@ void node_rows_free(struct node_rows *x)
 	if (!x)
 		return;
 	timer_fini(&x->clock);
+	while (x->waiting)
+		directory_wait_cancel(x->waiting);
 	free(x);
 }

@@ -3,6 +3,7 @@
  * store (store/directory.h) and are sent again over the next connection. */
 #pragma once
 #include "api/api.h"
+#include "api/directory_wait.h"
 
 struct node_rows;
 
@@ -13,6 +14,8 @@ struct node_rows *node_rows_new(struct api *a, node_rows_send *send, void *user)
 void node_rows_free(struct node_rows *x); /* allowed on NULL */
 /* A connection is open: rows are sent from the first that was not acknowledged. open 0: it was closed. */
 void node_rows_set_open(struct node_rows *x, int open);
+/* As api->rows_settle: the rows are sent now. */
+int node_rows_settle(struct node_rows *x, struct directory_wait *w);
 void node_rows_kept(struct node_rows *x, uint64_t last);
 /* The row of one box, as the directory gets it; NULL: none. */
 json_t *node_rows_box(struct api *a, const char *id);

@@ -196,7 +196,8 @@ static int cluster_send_own_rows(void *user, uint64_t last, const json_t *rows)
 static void cluster_init_directory(struct server_cluster *x)
 {
 	x->directory = directory_new(x->api->loop, x->tunnels, x->engines);
-	x->own_rows = node_rows_new(x->api, cluster_send_own_rows, x);
+	x->own_rows = x->api->rows = node_rows_new(x->api, cluster_send_own_rows, x);
+	x->api->rows_settle = node_rows_settle;
 	node_rows_set_open(x->own_rows, 1);
 }
 
@@ -554,8 +555,10 @@ int server_cluster_init(struct server_cluster *x, struct api *a, struct frame_co
 		return 0;
 	x->api = a;
 	x->rows_gateway = CLUSTER_NO_GATEWAY;
-	if (x->client_tls && !cluster_is_gateway(x->role))
-		x->rows = node_rows_new(a, cluster_send_rows, x);
+	if (x->client_tls && !cluster_is_gateway(x->role)) {
+		x->rows = a->rows = node_rows_new(a, cluster_send_rows, x);
+		a->rows_settle = node_rows_settle;
+	}
 	if (x->client_tls)
 		a->box_row = node_rows_box;
 	x->supervisor = supervisor;
@@ -616,6 +619,7 @@ void server_cluster_free(struct server_cluster *x)
 	gateway_certificate_fini(&x->certificate);
 	gateway_accounts_free(x->accounts);
 	gateway_renewals_free(x->renewals);
+	x->api->rows = NULL;
 	directory_free(x->directory);
 	node_rows_free(x->own_rows);
 	node_rows_free(x->rows);

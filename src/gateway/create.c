@@ -17,7 +17,8 @@
 #include <string.h>
 
 enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20, CREATE_START_MS = 3000 };
-#define CREATE_MEMORY (UINT64_C(256) << 20) /* of a box whose request does not say it */
+#define CREATE_MEMORY (UINT64_C(256) << 20)   /* of a box whose request does not say it */
+#define CREATE_MEMORY_MOST (INT64_C(1) << 48) /* no machine has more: a node rejects the request */
 
 static const char *create_text(const struct gateway_call *x, const char *name)
 {
@@ -94,7 +95,7 @@ static uint64_t create_memory(const struct gateway_call *x)
 	const json_t *limits = json_object_get(x->doc, "limits");
 	json_int_t n = json_integer_value(json_object_get(limits, "mem"));
 
-	return n > 0 ? (uint64_t)n : CREATE_MEMORY;
+	return n > 0 && n <= CREATE_MEMORY_MOST ? (uint64_t)n : CREATE_MEMORY;
 }
 
 void create_fail(struct gateway_call *x, const struct err *e)
@@ -214,13 +215,13 @@ static void create_without_name(struct gateway_call *x)
 {
 	const char *session = create_text(x, "session"), *name = create_text(x, "name"),
 		   *once = http_header(x->call->req, "idempotency-key");
-	int node = x->claim.nkeys ? -1
+	int node = x->claim.nkeys ? (once ? create_own_node(x, "once", once) : -1)
 		   : name         ? create_own_node(x, "name", name)
 		   : session      ? create_own_node(x, "session", session)
 		   : once         ? create_own_node(x, "once", once)
 				  : -1;
 
-	if (node >= 0 && once && !name && !session &&
+	if (node >= 0 && once && (x->claim.nkeys || (!name && !session)) &&
 	    create_once_begin(x, once, (unsigned)node, create_at))
 		return;
 	if (node >= 0)
@@ -273,19 +274,12 @@ static void create_at_source(struct gateway_call *x, const char *text, unsigned 
 
 static void create_source_found(struct gateway_call *x, int node)
 {
-	struct err e;
-
-	if (node >= 0) {
+	if (node >= 0)
 		create_at_source(x, x->found_id, (unsigned)node);
-		return;
-	}
-	if (x->missing[0]) {
+	else if (x->missing[0])
 		find_fail_missing(x);
-		return;
-	}
-	err_set(&e, ERR_NOT_FOUND, "no node that is connected has the snapshot or volume");
-	call_error(x->call, 404, "not_found", "what the box shall be made of was not found", e.msg,
-		   "atoll snapshot ls and atoll volume ls show all that exist");
+	else
+		create_place(x); /* any node says that it does not exist */
 }
 
 static void create_template_found(struct gateway_call *x, int node)

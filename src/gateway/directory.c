@@ -21,6 +21,7 @@ enum {
 	DIRECTORY_MAINTAIN_MS = 3600000,
 	DIRECTORY_MAINTAIN_FIRST_MS = 2000,
 	DIRECTORY_BOX_MS = 60000,
+	DIRECTORY_LOG_EACH = 40, /* attempts per line of the log */
 };
 
 struct directory_batch {
@@ -149,7 +150,9 @@ static void directory_answered(struct cluster_request *r, const json_t *answer, 
 	(void)answer;
 	if (e) { /* not known whether it was stored */
 		b->is_sent = 0;
-		d->figures.repeated++;
+		if (d->figures.repeated++ % DIRECTORY_LOG_EACH == 0)
+			log_warn("rows of a node were not stored, and are sent again",
+				 LOG_U("node", b->node), LOG_E(e));
 		timer_set(&d->retry, DIRECTORY_RETRY_MS);
 		return;
 	}

@@ -41,6 +41,17 @@ static int follow_parse_page(struct gateway_follow *f, const char *text)
 	return 0;
 }
 
+/* "<number>": the `seq` of an event. */
+static int follow_parse_number(struct gateway_follow *f, const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	if (!n || text[n] || n > 18)
+		return -1;
+	snprintf(f->number, sizeof(f->number), "%s", text);
+	return 0;
+}
+
 static const char *follow_text(const struct gateway_follow *f, char out[FOLLOW_POSITION])
 {
 	snprintf(out, FOLLOW_POSITION, "x%s-%s-%s", f->xid, f->node, f->seq);
@@ -54,20 +65,30 @@ static void follow_set(struct gateway_follow *f, const char *xid, const char *no
 	snprintf(f->seq, sizeof(f->seq), "%s", seq);
 }
 
-/* Rows: 0 document, 1 node, 2 ns, 3 number, 4 transaction. */
+/* In the order of the fields of one machine: programs search streams for texts. Rows: 0 document, 1 node, 2 ns. */
+json_t *follow_item(const json_t *row, int64_t number)
+{
+	json_t *doc = json_loads(query_text(row, 0), 0, NULL), *item;
+	const char *box = json_string_value(json_object_get(doc, "box")),
+		   *type = json_string_value(json_object_get(doc, "type"));
+
+	item = json_pack("{s:I, s:o, s:s, s:s, s:O*, s:I}", "seq", (json_int_t)number, "at",
+			 json_time((uint64_t)query_int(row, 2)), "box", box ? box : "", "type",
+			 type ? type : "", "data", json_object_get(doc, "data"), "node",
+			 (json_int_t)query_int(row, 1));
+	json_decref(doc);
+	return item;
+}
+
+/* Rows: 0 document, 1 node, 2 ns, 3 number at the node, 4 transaction, 5 number. */
 static int follow_event(struct gateway_follow *f, const json_t *row)
 {
-	json_t *item = json_loads(query_text(row, 0), 0, NULL);
+	json_t *item = follow_item(row, query_int(row, 5));
 	char next[FOLLOW_POSITION];
 
 	follow_set(f, query_text(row, 4), query_text(row, 1), query_text(row, 3));
-	follow_text(f, next);
-	json_object_set_new(item, "at", json_time((uint64_t)query_int(row, 2)));
-	json_object_set_new(item, "seq", json_integer(query_int(row, 3)));
-	json_object_set_new(item, "node", json_integer(query_int(row, 1)));
+	snprintf(next, sizeof(next), "%s", query_text(row, 5));
 	json_object_set_new(item, "next", json_string(next));
-	json_object_del(item, "at_ns");
-	json_object_del(item, "team");
 	return f->event(f, item, next);
 }
 
@@ -92,6 +113,10 @@ static void follow_begun(struct gateway_follow *f, const json_t *answer)
 
 	if (f->page[0][0] && first)
 		follow_set(f, query_text(first, 0), "0", "0");
+	else if (f->number[0] && first)
+		follow_set(f, query_text(first, 0), query_text(first, 1), query_text(first, 2));
+	else if (f->number[0]) /* before the first event of the team */
+		follow_set(f, "0", "0", "0");
 	follow_start(f, answer);
 	timer_set(&f->clock, 0);
 }
@@ -125,6 +150,11 @@ static void follow_due(struct timer *t)
 					f->page[2]));
 		return;
 	}
+	if (!f->is_begun && f->number[0]) {
+		query_request(f->engines, &f->request, "events_after_number",
+			      json_pack("[s, s]", f->team, f->number));
+		return;
+	}
 	params =
 		json_pack("[s, o, s, s, s]", f->team, f->box[0] ? json_string(f->box) : json_null(),
 			  f->xid[0] ? f->xid : FOLLOW_NOW, f->xid[0] ? f->node : "0",
@@ -136,7 +166,8 @@ int follow_begin(struct gateway_follow *f, struct loop *l, const char *after)
 {
 	if (after && strcmp(after, "0") == 0)
 		follow_set(f, "0", "0", "0");
-	else if (after && follow_parse(f, after) < 0 && follow_parse_page(f, after) < 0)
+	else if (after && follow_parse(f, after) < 0 && follow_parse_page(f, after) < 0 &&
+		 follow_parse_number(f, after) < 0)
 		return -1;
 	f->is_active = 1;
 	timer_init(&f->clock, l, follow_due);

@@ -21,10 +21,13 @@ struct gateway_follow { /* memory of the caller, zeroed */
 	char team[STORE_NAME + 1], box[ID_MAX + 1]; /* box "": all */
 	char xid[24], node[12], seq[24];            /* of the last event; xid "": not known yet */
 	char page[3][24]; /* the position in a list with which it begins; "": none */
+	char number[24];  /* the `seq` of the event after which it begins; "": none */
 	int is_begun, is_paused, is_active;
 };
 
-/* after: NULL: from now on; "0": all that are stored; `next` of an event, or of a page of events. -1: it is not such a
+/* An event as in lists and streams; number: its `seq`. */
+json_t *follow_item(const json_t *row, int64_t number);
+/* after: NULL: from now on; "0": all that are stored; `seq` or `next` of an event, or `next` of a page of events. -1: it is not such a
  * position. The other fields are set by the caller. */
 must_check int follow_begin(struct gateway_follow *f, struct loop *l, const char *after);
 void follow_continue(struct gateway_follow *f);

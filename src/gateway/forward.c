@@ -167,6 +167,7 @@ static void forward_relay(struct gateway_call *x, struct upstream_link take_link
 	if (x->identity[0])
 		snprintf(extra, sizeof(extra), "Atoll-Identity: %s\r\n", x->identity);
 	x->has_link = 1;
+	settle_note(x->gateway, x->call->who.team, x->node);
 	x->gateway->figures.forwarded++;
 	x->relay = relay_new(r, x->call->api->loop, take_link, &rules);
 	if (x->body) {

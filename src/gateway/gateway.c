@@ -2,6 +2,7 @@
 #include "api/auth.h"
 #include "api/quota.h"
 #include "e2b/e2b.h"
+#include "gateway/box_named.h"
 #include "gateway/copies.h"
 #include "gateway/deletions.h"
 #include "gateway/everywhere.h"
@@ -39,6 +40,8 @@ static void gateway_drop(struct call *c)
 	volume_end(x);
 }
 
+static void gateway_any(struct gateway_call *x);
+
 void gateway_named(struct gateway_call *x, int node)
 {
 	int number = target_node_of(x->target.object, strlen(x->target.object));
@@ -54,9 +57,9 @@ void gateway_named(struct gateway_call *x, int node)
 	else if (number >= 0 && !gateway_has_node(x->gateway, (unsigned)number)) {
 		x->node = (unsigned)number;
 		forward_fail_unknown(x);
-	} else
-		call_error(x->call, 404, "not_found", "no node that is connected has it",
-			   x->target.object, "atoll ls");
+	} else {
+		gateway_any(x); /* which rejects it: with 403, 404, and in the audit log */
+	}
 }
 
 static void gateway_any(struct gateway_call *x)
@@ -87,14 +90,11 @@ static void gateway_member(struct gateway_call *x)
 {
 	struct tunnel_node *n = gateway_find_node(x->gateway->tunnels, x->target.object);
 
-	if (n) {
-		forward_hold_body(x);
+	forward_hold_body(x);
+	if (n)
 		forward_begin(x, n->number);
-	} else {
-		call_error(x->call, 404, "not_found",
-			   "no node of this name or number has been connected", x->target.object,
-			   "atoll node ls");
-	}
+	else
+		gateway_any(x); /* which rejects it */
 }
 
 /* The node whose receipts are asked for. */
@@ -352,6 +352,7 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 		free(g);
 		return -1;
 	}
+	g->settles = settle_slots_new();
 	g->api = a;
 	g->tunnels = t;
 	g->leases = leases;
@@ -361,6 +362,7 @@ int gateway_new(struct gateway **out, struct api *a, struct tunnels *t,
 	a->gateway = *out = g;
 	a->usage_of_cluster = gateway_usage_ask;
 	a->merged = gateway_everywhere;
+	a->box_of_cluster = gateway_box_named;
 	if (leases)
 		gateway_leases_set_hooks(
 			leases, &(struct gateway_lease_hooks){ .user = g,
@@ -376,7 +378,9 @@ void gateway_free(struct gateway *g)
 	g->api->gateway = NULL;
 	g->api->usage_of_cluster = NULL;
 	g->api->merged = NULL;
+	g->api->box_of_cluster = NULL;
 	timer_fini(&g->tick);
 	place_free(g->place);
+	free(g->settles);
 	free(g);
 }

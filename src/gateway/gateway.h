@@ -19,6 +19,7 @@ struct gateway_moved;
 struct gateway_names;
 struct gateway_rows;
 struct gateway_shares;
+struct settle_slot;
 
 enum { GATEWAY_TEMPLATES = 256, GATEWAY_TEMPLATE = 200 };
 
@@ -54,6 +55,7 @@ struct gateway {
 	uint64_t node_boot_ms; /* cluster.node_boot */
 	struct gateway_figures figures;
 	struct gateway_template templates[GATEWAY_TEMPLATES];
+	struct settle_slot *settles; /* settle.c */
 };
 
 /* Sets api->gateway. Tunnels and leases live longer; names may be set before the first request. */

@@ -7,6 +7,7 @@
 #include "gateway/fanout.h"
 #include "gateway/gateway.h"
 #include "gateway/names.h"
+#include "gateway/settle.h"
 #include "gateway/shares.h"
 #include "gateway/target.h"
 #include "http/relay.h"

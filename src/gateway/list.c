@@ -319,7 +319,7 @@ static int list_is_stream(struct http_req *r)
 	const char *follow = http_query(r, "follow"), *accept = http_header(r, "accept");
 
 	return strcmp(r->path, "/v1/events") == 0 &&
-	       ((follow && strcmp(follow, "false") != 0) ||
+	       ((follow && (strcmp(follow, "1") == 0 || strcmp(follow, "true") == 0)) ||
 		(accept && strstr(accept, "text/event-stream")));
 }
 

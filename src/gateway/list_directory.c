@@ -7,8 +7,10 @@
 #include "base/cleanup.h"
 #include "coordinator/cluster_client.h"
 #include "coordinator/queries.h"
+#include "gateway/follow.h"
 #include "gateway/leases.h"
 #include "record/record.h"
+#include "store/boxes.h"
 #include "v1box/boxes.h"
 
 #include <stdio.h>
@@ -19,6 +21,8 @@ struct list_query {
 	struct gateway_call *call;
 	struct cluster_request request;
 	struct timer late;
+	struct settle settle;
+	json_t *params; /* until the query is sent */
 	unsigned limit;
 	const struct list_kind *kind;
 	void (*otherwise)(struct gateway_call *x);
@@ -114,7 +118,13 @@ static json_t *list_boxes_params(struct gateway_call *x)
 	json_t *metadata = pairs ? list_metadata(pairs) : NULL, *out;
 	char *text = metadata ? json_dumps(metadata, JSON_COMPACT) : NULL;
 	int known = !state || !*state;
+	enum store_box_state word;
 
+	if (state && store_box_state_parse(state, &word) == 0 &&
+	    strcmp(state, store_box_state_name(word)) != 0) {
+		call_renamed(x->call, "state", state, store_box_state_name(word));
+		state = store_box_state_name(word);
+	}
 	for (unsigned i = 0; i < ARRAY_LEN(states); i++)
 		known |= state && strcmp(state, states[i]) == 0;
 	out = json_pack("[s, o, o, o, o]", x->call->who.team, list_text_or_null(state),
@@ -245,16 +255,22 @@ static void list_put_position(const json_t *row, char *out, size_t size)
 static json_t *list_events_params(struct gateway_call *x)
 {
 	const char *box = list_param(x, "box"), *follow = list_param(x, "follow"),
-		   *order = list_param(x, "order");
+		   *order = list_param(x, "order"), *after = list_param(x, "after");
+	int is_number = after && *after && strlen(after) < 19 &&
+			after[strspn(after, "0123456789")] == 0 && strcmp(after, "0") != 0;
 	json_t *out;
 
-	if ((box && *box && !id_valid(box)) || (follow && strcmp(follow, "false") != 0))
+	if ((box && *box && !id_valid(box)) ||
+	    (follow && strcmp(follow, "false") != 0 && strcmp(follow, "0") != 0))
 		return NULL;
 	if (order && strcmp(order, "newest") != 0 && strcmp(order, "oldest") != 0)
 		return NULL;
 	out = json_pack("[s, o, s]", x->call->who.team, list_text_or_null(box),
 			order && strcmp(order, "newest") == 0 ? "newest" : "oldest");
-	return list_finish(out, list_add_position(out, list_param(x, "after")));
+	if (list_add_position(out, is_number ? NULL : after) < 0)
+		return list_finish(out, -1);
+	json_array_append_new(out, is_number ? json_string(after) : json_null());
+	return out;
 }
 
 static void list_set_time(json_t *item, const json_t *row)
@@ -265,14 +281,11 @@ static void list_set_time(json_t *item, const json_t *row)
 	json_object_del(item, "at_ns");
 }
 
+/* Rows: 4 number in the cluster. */
 static json_t *list_event_item(struct gateway_call *x, const json_t *row)
 {
-	json_t *item = json_loads(query_text(row, 0), 0, NULL);
-
 	(void)x;
-	list_set_time(item, row);
-	json_object_del(item, "team");
-	return item;
+	return follow_item(row, query_int(row, 4));
 }
 
 static const char *const list_events_names[] = { "box", "follow", "order", NULL };
@@ -283,7 +296,7 @@ static int list_add_time(json_t *out, const char *text, int64_t now)
 	int64_t at;
 	struct err e;
 
-	if (!text || !*text) {
+	if (!text) {
 		json_array_append_new(out, json_null());
 		return 0;
 	}
@@ -302,8 +315,11 @@ static json_t *list_audit_params(struct gateway_call *x)
 				list_text_or_null(list_param(x, "who")),
 				list_text_or_null(list_param(x, "action")),
 				list_text_or_null(list_param(x, "subject")));
+	const char *after = list_param(x, "after");
 	int64_t now = fleet_now_ns();
 
+	if (after && strcmp(after, "0") == 0) /* as on one machine */
+		return list_finish(out, -1);
 	return list_finish(out, list_add_time(out, list_param(x, "since"), now) < 0 ||
 						list_add_time(out, list_param(x, "until"), now) < 0
 					? -1
@@ -316,6 +332,8 @@ static json_t *list_audit_item(struct gateway_call *x, const json_t *row)
 
 	(void)x;
 	list_set_time(item, row);
+	/* Numbers of different machines cannot be compared. */
+	json_object_set_new(item, "seq", json_integer(query_int(row, 2) / 1000));
 	return item;
 }
 
@@ -425,6 +443,20 @@ static const struct list_kind *list_directory_kind(const struct gateway_call *x)
 	return NULL;
 }
 
+static void list_directory_send(struct list_query *q)
+{
+	json_t *params = q->params;
+
+	q->params = NULL;
+	timer_set(&q->late, LIST_DIRECTORY_MS);
+	query_request(q->call->gateway->engines, &q->request, q->kind->query, params);
+}
+
+static void list_directory_settled(struct settle *s)
+{
+	list_directory_send(loop_owner(s, struct list_query, settle));
+}
+
 int list_directory_begin(struct gateway_call *x, unsigned limit,
 			 void (*otherwise)(struct gateway_call *x))
 {
@@ -447,8 +479,11 @@ int list_directory_begin(struct gateway_call *x, unsigned limit,
 	snprintf(most, sizeof(most), "%u", limit + 1);
 	json_array_append_new(params, json_string(most));
 	timer_init(&q->late, x->call->api->loop, list_directory_late);
-	timer_set(&q->late, LIST_DIRECTORY_MS);
-	query_request(x->gateway->engines, &q->request, k->query, params);
+	q->params = params;
+	q->settle.done = list_directory_settled;
+	if (settle_begin(&q->settle, x->gateway,
+			 principal_is_operator(&x->call->who) ? NULL : x->call->who.team))
+		list_directory_send(q);
 	return 1;
 }
 
@@ -459,6 +494,8 @@ void list_directory_end(struct gateway_call *x)
 	if (!q)
 		return;
 	x->query = NULL;
+	settle_end(&q->settle);
+	json_decref(q->params);
 	cluster_client_cancel(&q->request);
 	timer_fini(&q->late);
 	free(q);

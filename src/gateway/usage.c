@@ -3,6 +3,7 @@
 #include "coordinator/cluster_client.h"
 #include "coordinator/queries.h"
 #include "gateway/gateway.h"
+#include "gateway/settle.h"
 #include "usage/period.h"
 
 #include <stdio.h>
@@ -15,6 +16,8 @@ struct gateway_usage {
 	struct call *call;
 	struct cluster_request request;
 	struct timer late;
+	struct settle settle;
+	json_t *params; /* until the query is sent */
 	usage_done *done;
 	int32_t first_day;
 	int with_days;
@@ -109,6 +112,8 @@ static void usage_drop(struct call *c)
 	if (!x)
 		return;
 	c->state = NULL;
+	settle_end(&x->settle);
+	json_decref(x->params);
 	cluster_client_cancel(&x->request);
 	timer_fini(&x->late);
 	free(x);
@@ -166,6 +171,19 @@ static void usage_is_late(struct timer *t)
 	usage_fail(loop_owner(t, struct gateway_usage, late), "no answer within 5 s");
 }
 
+static void usage_send(struct gateway_usage *x)
+{
+	json_t *params = x->params;
+
+	x->params = NULL;
+	query_request(x->call->api->gateway->engines, &x->request, "usage", params);
+}
+
+static void usage_settled(struct settle *s)
+{
+	usage_send(loop_owner(s, struct gateway_usage, settle));
+}
+
 void gateway_usage_ask(struct call *c, const struct store_usage_filter *f, int with_days,
 		       usage_done *done)
 {
@@ -194,7 +212,9 @@ void gateway_usage_ask(struct call *c, const struct store_usage_filter *f, int w
 	snprintf(first[1], sizeof(first[1]), "%d", f->to_day);
 	/* Without days none is after this one. */
 	snprintf(first[2], sizeof(first[2]), "%d", with_days ? x->first_day : INT32_MAX);
-	query_request(engines, &x->request, "usage",
-		      json_pack("[s?, s, s, s, s]", f->team, first[0], first[1],
-				store_usage_by_name(f->by), first[2]));
+	x->params = json_pack("[s?, s, s, s, s]", f->team, first[0], first[1],
+			      store_usage_by_name(f->by), first[2]);
+	x->settle.done = usage_settled;
+	if (settle_begin(&x->settle, c->api->gateway, f->team))
+		usage_send(x);
 }

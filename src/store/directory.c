@@ -170,6 +170,16 @@ int store_directory_list(struct store *s, int64_t after, unsigned limit,
 	return 0;
 }
 
+int store_directory_last(struct store *s, int64_t *out_rev, struct err *e)
+{
+	auto_sql struct sql q = sql(s, "SELECT coalesce(max(rev), 0) FROM directory_rows");
+
+	if (sql_row(&q, e) < 0)
+		return -1;
+	*out_rev = sql_get_i64(&q);
+	return 0;
+}
+
 int store_directory_kept(struct store *s, int64_t rev, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "DELETE FROM directory_rows WHERE rev <= ?");

@@ -26,6 +26,8 @@ must_check int store_directory_enable(struct store *s, int on, int64_t now_us, s
 /* After that revision, the oldest first. */
 must_check int store_directory_list(struct store *s, int64_t after, unsigned limit,
 				    struct store_directory_rows *out, struct err *e);
+/* The newest revision that the directory does not have; 0: it has all. */
+must_check int store_directory_last(struct store *s, int64_t *out_rev, struct err *e);
 /* The directory has all up to this revision. */
 must_check int store_directory_kept(struct store *s, int64_t rev, struct err *e);
 /* All rows of boxes again: another node may have taken them over meanwhile. */

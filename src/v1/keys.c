@@ -84,7 +84,8 @@ static int keys_caller(struct call *c, struct store_key *out, struct err *e)
 	return e->kind == ERR_NOT_FOUND ? 0 : -1;
 }
 
-static int read_key(struct call *c, struct store_key *k, struct err *e)
+/* found: the id of the box that the request names, as a gateway has found it; NULL: boxes are on this machine. */
+static int read_key(struct call *c, struct store_key *k, const char *found, struct err *e)
 {
 	const char *role = call_text(c, "role", "viewer"), *box = call_text(c, "box", "");
 	int64_t expires = call_int(c, "expires_ms", 0);
@@ -99,7 +100,11 @@ static int read_key(struct call *c, struct store_key *k, struct err *e)
 	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
 	if (!*box)
 		return 0;
-	b = fleet_named(&c->api->fleet, k->team, box);
+	b = found ? NULL : fleet_named(&c->api->fleet, k->team, box);
+	if (found && *found)
+		snprintf(k->box, sizeof(k->box), "%s", found);
+	if (found && *found)
+		return 0;
 	if (!b)
 		return err_set(e, ERR_NOT_FOUND, "box: there is no '%.64s'", box);
 	snprintf(k->box, sizeof(k->box), "%s", b->row.id);
@@ -162,7 +167,7 @@ void keys_made(struct call *c, const struct store_key *k, json_t *take_doc, char
 }
 
 /* No Idempotency-Key here: the stored answer would contain the key. */
-void keys_create(struct call *c)
+static void keys_create_for(struct call *c, const char *found)
 {
 	const char *team = team_meant(c, call_text(c, "team", NULL));
 	char text[KEY_TEXT + 1];
@@ -172,13 +177,24 @@ void keys_create(struct call *c)
 	if (!team)
 		return;
 	snprintf(k.team, sizeof(k.team), "%s", team);
-	if (read_key(c, &k, &e) < 0 || keys_add(c, &k, text, &e) < 0) {
+	if (read_key(c, &k, found, &e) < 0 || keys_add(c, &k, text, &e) < 0) {
 		call_audit(c, "key.create", k.name, err_kind_name(e.kind));
 		call_fail(c, &e);
 		return;
 	}
 	http_set(c->req, "Location", "/v1/keys/%s", k.id);
 	keys_made(c, &k, keys_json(&k), text);
+}
+
+/* A gateway finds the box on its nodes; of another team than the caller's only by its id there. */
+void keys_create(struct call *c)
+{
+	const char *box = call_text(c, "box", "");
+
+	if (*box && c->api->box_of_cluster)
+		c->api->box_of_cluster(c, box, keys_create_for);
+	else
+		keys_create_for(c, NULL);
 }
 
 /* ---- list, show ---- */

@@ -1,5 +1,6 @@
 /* shared_rows.c - see shared_rows.h. */
 #include "v1ops/shared_rows.h"
+#include "api/directory_wait.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
@@ -221,7 +222,46 @@ static void shared_rows_put(struct call *c)
 		call_fail(c, &e);
 }
 
+/* Answered when the directory of the cluster has all that this node has written until now. */
+struct shared_settle {
+	struct directory_wait wait;
+	struct call *call;
+};
+
+static void shared_settled(struct directory_wait *w)
+{
+	struct call *c = loop_owner(w, struct shared_settle, wait)->call;
+
+	c->drop = NULL;
+	call_json(c, 200, json_object());
+}
+
+static void shared_settle_drop(struct call *c)
+{
+	directory_wait_cancel(&((struct shared_settle *)c->state)->wait);
+}
+
+static void shared_rows_settle(struct call *c)
+{
+	struct shared_settle *x = call_alloc(c, sizeof(*x));
+	int rc;
+
+	*x = (struct shared_settle){ .wait.done = shared_settled, .call = c };
+	rc = c->api->rows ? c->api->rows_settle(c->api->rows, &x->wait) : -1;
+	if (rc < 0) {
+		call_error(c, 503, "unavailable", "rows of this node cannot be sent now", NULL,
+			   NULL);
+	} else if (rc > 0) {
+		call_json(c, 200, json_object());
+	} else {
+		c->state = x;
+		c->drop = shared_settle_drop;
+	}
+}
+
 static const struct api_route shared_routes[] = {
+	{ "GET", "/cluster/rows", NEED_OWNER, shared_rows_settle,
+	  "wait until the directory has the rows of this node", .group = "cluster" },
 	{ "PUT", "/cluster/rows", NEED_OWNER, shared_rows_put, "receive rows of teams",
 	  shared_fields, .group = "cluster" },
 };

@@ -1,4 +1,4 @@
-/* shared_rows.h - PUT /cluster/rows: a gateway gives this node what teams have set (store/shared_rows.h). For requests
+/* shared_rows.h - GET /cluster/rows: answered when the directory has all rows of this node. PUT /cluster/rows: a gateway gives this node what teams have set (store/shared_rows.h). For requests
  * over tunnels only.
  *
  *   {"rows": [{"kind", "id", "row": {...} or null}], "keep": ["kind id", ...]}

@@ -185,7 +185,7 @@ the_same_source_is_compiled_once_per_team() {
 	cached 0
 	api PUT /v1/teams/umber '{}'
 	own=$key
-	key=$("$ATOLL" key new u1 --team umber --state "$state" --quiet)
+	key=$("$ATOLL" key new u1 --team umber --state "$gateway_state" --quiet)
 	send items
 	key=$own
 	is "$(end .passed)" "$n"
@@ -209,7 +209,7 @@ a_damaged_cache_entry_is_compiled_again() {
 
 compiled_programs_are_not_shared_between_teams() {
 	api PUT /v1/teams/red '{}'
-	red=$("$ATOLL" key new r1 --team red --state "$state" --quiet)
+	red=$("$ATOLL" key new r1 --team red --state "$gateway_state" --quiet)
 	many 1 true >items
 	send items
 	for path in "/v1/batch/$id" "/v1/batch/$id/results"; do
@@ -309,7 +309,7 @@ a_batch_continues_after_the_keeper_is_killed() {
 
 a_large_batch_does_not_delay_the_batch_of_another_team() {
 	api PUT /v1/teams/blue '{}'
-	blue=$("$ATOLL" key new b1 --team blue --state "$state" --quiet)
+	blue=$("$ATOLL" key new b1 --team blue --state "$gateway_state" --quiet)
 	many 400 'sleep 0.05' >items
 	curl -sSN -H "X-API-Key: $key" --data-binary @items -o events "$url/v1/batch" &
 	sent=$!
@@ -325,7 +325,7 @@ a_large_batch_does_not_delay_the_batch_of_another_team() {
 
 each_item_over_the_quota_reports_the_quota() {
 	api PUT /v1/teams/poor '{"executions_per_day":3}'
-	poor=$("$ATOLL" key new p1 --team poor --state "$state" --quiet)
+	poor=$("$ATOLL" key new p1 --team poor --state "$gateway_state" --quiet)
 	many 5 true >items
 	curl -sSN -H "X-API-Key: $poor" --data-binary @items -o events "$url/v1/batch"
 	is "$(end '[.passed, .errors, .causes.quota] | join(" ")')" "3 2 2"

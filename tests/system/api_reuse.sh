@@ -144,7 +144,7 @@ another_team_has_its_own_cache_entries() {
 	runs "$(body_of c "$(says team)")"
 	before true
 	api PUT /v1/teams/ochre '{}'
-	key=$("$ATOLL" key new o1 --team ochre --state "$state" --quiet)
+	key=$("$ATOLL" key new o1 --team ochre --state "$gateway_state" --quiet)
 	runs "$(body_of c "$(says team)")"
 	before false
 	is "$(get .stdout)" team

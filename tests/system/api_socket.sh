@@ -198,11 +198,11 @@ print([x[1]['record']['cause'] for x in f if x[0] == 'text' and x[1]['op'] == 'e
 
 revoking_a_key_closes_its_socket() {
 	owner=$key
-	key=$("$ATOLL" key new fleeting --state "$state" --quiet)
+	key=$("$ATOLL" key new fleeting --state "$gateway_state" --quiet)
 	is "$(ws "
 import subprocess
 w = Ws(URL, KEY)
-subprocess.run(['$ATOLL', 'key', 'rm', 'fleeting', '--state', '$state'], check=True)
+subprocess.run(['$ATOLL', 'key', 'rm', 'fleeting', '--state', '$gateway_state'], check=True)
 print(w.next())
 ")" "('close', 4401)"
 	key=$owner

@@ -85,7 +85,7 @@ volumes_of_another_team_are_not_found() {
 	volume mine
 	owner=$key
 	api PUT /v1/teams/strangers '{}'
-	key=$("$ATOLL" key new stranger --team strangers --state "$state" --quiet)
+	key=$("$ATOLL" key new stranger --team strangers --state "$gateway_state" --quiet)
 	api GET /v1/volumes/mine
 	is "$code" 404
 	mounted mine
