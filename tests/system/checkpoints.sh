@@ -144,6 +144,44 @@ bad_requests_are_rejected() {
 	api DELETE "/v1/boxes/$b"
 }
 
+a_fork_of_a_box_with_a_volume_or_with_a_name_that_exists_is_rejected() {
+	api POST /v1/volumes '{"name":"data"}'
+	is "$code" 201 "$body"
+	box '{"name":"taken","volumes":[{"name":"data","path":"/data"}]}'
+	api POST "/v1/boxes/$b/fork" '{}'
+	rejected 409 'only one box can write to it'
+	api POST "/v1/boxes/$b/fork" '{"volumes":"write"}'
+	rejected 400 volumes
+	api POST "/v1/boxes/$b/fork" '{"volumes":"drop","names":["taken"]}'
+	rejected 409 taken
+	take "$b"
+	api POST "/v1/boxes/$b/rollback" '{}'
+	rejected 409 volume
+	fork "$b" '{"volumes":"drop","names":["free"]}'
+	is "$(says "$copy" 'ls -d /data 2>&1 | wc -l; ls -A /data 2>/dev/null')" 1
+	api DELETE "/v1/boxes/$copy"
+	api DELETE "/v1/boxes/$b"
+	api DELETE /v1/volumes/data
+}
+
+# DEEP=50: as many generations of forks. 20 need a merge of the chain.
+a_fork_of_a_fork_has_all_files_and_changes_none_of_its_ancestors() {
+	box
+	first=$b
+	for deep in $(seq "${DEEP:-20}"); do
+		says "$b" "echo $deep >>all; echo $deep >$deep" >/dev/null
+		fork "$b"
+		[ "$b" = "$first" ] || api DELETE "/v1/boxes/$b"
+		b=$copy
+	done
+	is "$(says "$b" "cat \$(seq ${DEEP:-20}) | cmp - all && wc -l <all")" "${DEEP:-20}"
+	is "$(says "$first" 'cat all; ls')" "1
+1
+all"
+	api DELETE "/v1/boxes/$b"
+	api DELETE "/v1/boxes/$first"
+}
+
 a_deleted_checkpoint_leaves_the_tree_and_its_files_when_nothing_needs_them() {
 	box
 	says "$b" 'echo 1 >f' >/dev/null
