@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_POSITION = 96, LIST_NODES = 1024 };
+enum { LIST_POSITION = 96, LIST_NODES = 1024, LIST_E2B_MOST = 100 };
 #define LIST_END "."
 
 struct list_part {
@@ -339,9 +339,10 @@ void list_begin(struct gateway_call *x)
 	l->limit = limit ? (unsigned)strtoul(limit, NULL, 10) : STORE_PAGE;
 	if (strcmp(r->path, "/sandboxes") == 0)
 		l->limit = STORE_PAGE_MAX * 100;
-	else if (l->limit < 1 || l->limit > STORE_PAGE_MAX) {
+	else if (l->limit < 1 ||
+		 l->limit > (x->target.shape == TARGET_PAGE ? STORE_PAGE_MAX : LIST_E2B_MOST)) {
 		call_error(x->call, 400, "invalid", "limit is out of range", limit,
-			   "use 1 to 1000");
+			   x->target.shape == TARGET_PAGE ? "use 1 to 1000" : "use 1 to 100");
 		return;
 	}
 	if (list_is_stream(r)) {

@@ -197,7 +197,7 @@ a_damaged_cache_entry_is_compiled_again() {
 	send items
 	send items
 	cached 1
-	for f in $(find "$state" -path "*/made/*"); do
+	for f in $(find "$work" -path "*/made/*"); do
 		printf X | dd of="$f" bs=1 seek=100 conv=notrunc 2>/dev/null
 	done
 	send items

@@ -23,7 +23,7 @@ put() { # PATH TEXT: a file of the box
 	api PUT "/v1/boxes/$box/files?path=$1" "$2" -H 'Content-Type: application/octet-stream'
 	case $code in 2*) ;; *) fail "$body" ;; esac
 }
-made() { find "$state" -path '*/made/*' -type "$1"; } # f or d
+made() { find "$work" -path '*/made/*' -type "$1"; } # f or d
 says() { # WORD: prints a program in C that prints it
 	echo "#include <stdio.h>
 int main(void) { puts(\"$1\"); } // $mark"

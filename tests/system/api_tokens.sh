@@ -83,16 +83,16 @@ a_reload_reads_new_signing_keys_and_rejects_an_invalid_key_set() {
 	old=$(token 300)
 	make_set two
 	new=$(kid=two token 300)
-	kill -HUP "$supervisor"
+	kill -HUP "$(serving_pid)"
 	taken() { ask "$new" /v1/info && [ "$code" = 200 ]; }
 	soon taken
 	gone() { ask "$old" /v1/info && [ "$code" = 401 ]; }
 	soon gone
-	serving() { cut -d ' ' -f 3 "$ATOLL_RUN/serve.pid"; } # the server before it may still be ending
+	serving() { cut -d ' ' -f 3 "$(serving_run)/serve.pid"; } # the server before it may still be ending
 	server_before=$(serving)
 	echo '{"keys":[' >"$jwks"
-	kill -HUP "$supervisor"
-	soon grep -q 'reload refused' "$work/serve.log"
+	kill -HUP "$(serving_pid)"
+	soon grep -q 'reload refused' "$(serving_log)"
 	ask "$new" /v1/info
 	is "$code" 200
 	is "$(serving)" "$server_before"
@@ -126,13 +126,13 @@ keys_and_tokens_are_not_written_to_the_log() {
 	curl -sS -o /dev/null -H "Authorization: Bearer ${good}x" "$url/v1/info"
 	curl -sS -o /dev/null -X DELETE -H "X-API-Key: $key" "$url/v1/keys/secret-one"
 	# The log has lines about all of these requests.
-	logged() { [ "$(grep -c '"msg":"request"' "$work/serve.log")" -ge 12 ]; }
+	logged() { [ "$(grep -c '"msg":"request"' "$(serving_log)")" -ge 12 ]; }
 	soon logged
-	! grep -F "$secret" "$work/serve.log" || fail "the key is in the log"
-	! grep -F "${secret#e2b_}" "$work/serve.log" || fail "half of the key is in the log"
-	! grep -F "$key" "$work/serve.log" || fail "the other key is in the log"
-	! grep -F "$good" "$work/serve.log" || fail "the token is in the log"
-	! grep -F "$(echo "$good" | cut -d . -f 3)" "$work/serve.log" || fail "its signature is in the log"
+	! grep -F "$secret" "$(serving_log)" || fail "the key is in the log"
+	! grep -F "${secret#e2b_}" "$(serving_log)" || fail "half of the key is in the log"
+	! grep -F "$key" "$(serving_log)" || fail "the other key is in the log"
+	! grep -F "$good" "$(serving_log)" || fail "the token is in the log"
+	! grep -F "$(echo "$good" | cut -d . -f 3)" "$(serving_log)" || fail "its signature is in the log"
 }
 
 keys_are_not_written_to_the_database() {

@@ -158,7 +158,7 @@ files_are_uploaded_by_a_signed_link() {
 }
 # The count is stored a moment after the answer.
 five_spawned() { api GET /v2/templates && [ "$(get ".[] | select(.templateID == \"$template\").spawnCount")" = 5 ]; }
-one_stored() { [ "$(find "$state" -path '*/uploads/*' -type f | wc -l)" = 1 ]; }
+one_stored() { [ "$(find "$work" -path '*/uploads/*' -type f | wc -l)" = 1 ]; }
 # The failures above may have exceeded the rate.
 is_403() { put files.tgz "$(echo "$to" | sed "s/$hash/$other/")" && [ "$code" = 403 ]; }
 
