@@ -119,6 +119,8 @@ int isolation_is_rejection(const struct err *e);
 
 /* `isolation` of a box: what its row has, and the features in force. names: of row.layers, NULL-terminated. */
 json_t *isolation_json(const struct store_box *row, const char *const *names);
+/* 1: the processor of its programs is emulated; they are several times slower. */
+int isolation_is_emulated(const struct store_box *row);
 /* 1: init is the first process of the box, and can stop all others (on_loss). */
 int isolation_can_stop_all(uint16_t tier);
 /* Adds what the guest of a new box has reported (wire_box.inner) to the text of its choice. */

@@ -77,6 +77,15 @@ const char *isolation_tier(const struct store_box *row)
 	return choose_tier_name(t);
 }
 
+int isolation_is_emulated(const struct store_box *row)
+{
+	json_t *doc = row->isolation ? json_loads(row->isolation, 0, NULL) : NULL;
+	int emulated = json_is_true(json_object_get(doc, "emulated"));
+
+	json_decref(doc);
+	return emulated;
+}
+
 static const char *isolation_state(const struct isolation *x, enum choose_tier t)
 {
 	const struct choose_fact *c = &x->judged.tier[t];

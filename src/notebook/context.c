@@ -97,7 +97,8 @@ void context_set_clock(struct context *c)
 	int64_t left = c->row.deadline_ns - fleet_now_ns();
 
 	if (c->state == CONTEXT_STARTING)
-		timer_set(&c->clock, CONTEXT_READY_MS);
+		timer_set(&c->clock, isolation_is_emulated(&c->box->row) ? CONTEXT_EMULATED_MS
+									 : CONTEXT_READY_MS);
 	else if (c->state != CONTEXT_BUSY || !c->row.deadline_ns)
 		timer_clear(&c->clock);
 	else if (c->interrupted)

@@ -22,7 +22,8 @@ enum {
 	CONTEXT_INPUT = 1 << 20,      /* bytes of an answer to `input` */
 	CONTEXT_KEPT = 8,             /* finished cells that can still be read ... */
 	CONTEXT_KEPT_BYTES = 1 << 20, /* ... those before the last one within this */
-	CONTEXT_READY_MS = 30000,     /* time for a driver to report that it is ready */
+	CONTEXT_READY_MS = 60000,     /* time for a driver to report that it is ready ... */
+	CONTEXT_EMULATED_MS = 120000, /* ... where the processor is emulated */
 	CONTEXT_WORDS = 400, /* stored bytes of the output of a driver that does not become ready */
 	CONTEXT_GRACE_MS = 2000, /* between the interrupt of a timeout and the end of the driver */
 };

@@ -22,9 +22,18 @@ const LIMIT_MS = 60000 * PATIENCE; // of a test; the machine may be busy
 function lengthen(of) {
 	for (const name of ['create', 'betaCreate', 'connect']) {
 		const called = of[name];
-		const longer = (a) => (a && a.timeoutMs >= 20000 && a.timeoutMs <= 60000 ? { requestTimeoutMs: 30000 * PATIENCE, ...a, timeoutMs: a.timeoutMs * PATIENCE } : a);
+		const longer = (a) => {
+			if (!a || !(a.timeoutMs >= 20000)) return a;
+			return { requestTimeoutMs: 30000 * PATIENCE, ...a, timeoutMs: a.timeoutMs < 60000 ? a.timeoutMs * PATIENCE : a.timeoutMs };
+		};
 
 		if (called && !called.longer) of[name] = Object.assign(function (...args) { return called.apply(this, args.map(longer)); }, { longer });
+	}
+	for (const name of ['runCode', 'createCodeContext']) {
+		const called = of[name], at = name === 'runCode' ? 1 : 0; // of the options
+		const longer = (a = {}) => ({ requestTimeoutMs: 30000 * PATIENCE, ...a, timeoutMs: a.timeoutMs < 10000 ? a.timeoutMs : (a.timeoutMs || 60000) * PATIENCE });
+
+		if (called && !called.longer) of[name] = Object.assign(function (...args) { args[at] = longer(args[at]); return called.apply(this, args); }, { longer });
 	}
 }
 

@@ -51,7 +51,7 @@ need_packages $releases
 need_daemon
 for way in $ways; do
 	case $way in plain) over_http ;; tls) over_https ;; esac
-	case $way:$releases:${words:-restart}:${ATOLL_TIER:-container}:${ATOLL_TEST_GATEWAY:-0} in plain:*now*:restart:container:0) restart ;; esac
+	case $way:$releases:${words:-restart}${E2B_COMPAT_TABLE-}:${ATOLL_TIER:-container}:${ATOLL_TEST_GATEWAY:-0} in plain:*now*:restart:container:0) restart ;; esac
 	for release in $releases; do
 		case $release$way in toolsplain) [ "$ways" != plain ] && continue ;; esac # once is enough
 		[ "$words" = restart ] || drive "$release" "$way"

@@ -172,11 +172,11 @@ module.exports = [
 	],
 	[
 		'a fork has the files of its parent and is independent',
-		async ({ make, mine }) => {
-			const box = await make({ timeoutMs: 60000 });
+		async ({ make, mine, patience }) => {
+			const box = await make({ timeoutMs: 60000 * patience });
 
 			await box.files.write('seed', 'one');
-			const forks = await box.fork({ count: 2, timeoutMs: 60000 });
+			const forks = await box.fork({ count: 2, timeoutMs: 60000 * patience });
 			mine.push(...forks.filter((f) => f.kill));
 			assert.equal(forks.length, 2);
 			for (const fork of forks) {
@@ -250,15 +250,15 @@ module.exports = [
 	],
 	[
 		'a snapshot is created, listed, used for a sandbox, and removed',
-		async ({ make, Sandbox }) => {
-			const box = await make({ timeoutMs: 60000 });
+		async ({ make, Sandbox, patience }) => {
+			const box = await make({ timeoutMs: 60000 * patience });
 
 			await box.files.write('/home/user/deep/seed', 'grown');
 			const snapshot = await box.createSnapshot();
 			assert.ok(snapshot.snapshotId);
 			const mine = await all_of(box.listSnapshots());
 			assert.deepEqual(mine.map((s) => s.snapshotId), [snapshot.snapshotId]);
-			const child = await make(snapshot.snapshotId, { timeoutMs: 60000 });
+			const child = await make(snapshot.snapshotId, { timeoutMs: 60000 * patience });
 			assert.equal(await child.files.read('/home/user/deep/seed'), 'grown');
 			assert.equal(await Sandbox.deleteSnapshot(snapshot.snapshotId), true);
 			assert.equal(await Sandbox.deleteSnapshot(snapshot.snapshotId), false);
@@ -267,13 +267,13 @@ module.exports = [
 	],
 	[
 		'a snapshot has its given name',
-		async ({ make, Sandbox }) => {
-			const box = await make({ timeoutMs: 60000 });
+		async ({ make, Sandbox, patience }) => {
+			const box = await make({ timeoutMs: 60000 * patience });
 			const name = `snap-${mark()}`;
 			const snapshot = await box.createSnapshot({ name });
 
 			assert.match(snapshot.snapshotId, new RegExp(name));
-			const child = await make(snapshot.snapshotId, { timeoutMs: 60000 });
+			const child = await make(snapshot.snapshotId, { timeoutMs: 60000 * patience });
 			assert.equal((await child.commands.run('echo up')).stdout, 'up\n');
 			assert.equal(await Sandbox.deleteSnapshot(snapshot.snapshotId), true);
 		},
