@@ -69,6 +69,10 @@ libc.mmap.restype = ctypes.c_void_p
 hidden = libc.mmap(None, ctypes.c_size_t(8192), 3, 0x22, -1, ctypes.c_size_t(0))
 ctypes.memmove(hidden, b"hidden", 6)
 libc.mprotect(ctypes.c_void_p(hidden), ctypes.c_size_t(8192), 0)
+sparse = mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # more separate runs than one scan returns
+sparse.madvise(mmap.MADV_NOHUGEPAGE)
+for i in range(0, 64 << 20, 32768):
+    sparse[i] = 7
 timer = libc.timerfd_create(1, 0)
 libc.timerfd_settime(timer, 0, ctypes.byref((ctypes.c_long * 4)(0, 0, 3600, 0)), None)
 signals = []
@@ -115,6 +119,7 @@ deleted.seek(0)
 want("deleted file", deleted.read(), b"deleted content")
 want("memfd", os.pread(memory, 99, 0), b"memfd content")
 want("shared memory", shared[:6], b"shared")
+want("sparse memory", {sparse[i] for i in range(0, 64 << 20, 32768)}, {7})
 libc.mprotect(ctypes.c_void_p(hidden), ctypes.c_size_t(8192), 3)
 want("memory that was not readable", ctypes.string_at(hidden, 6), b"hidden")
 left_over = (ctypes.c_long * 4)()
