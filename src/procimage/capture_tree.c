@@ -1,9 +1,12 @@
 /* capture_tree.c - pipes and socket pairs whose ends are in one or several processes of a tree. */
 #include "procimage/capture.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "procimage/keep.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 
 struct ends {
 	unsigned readers, writers, processes;
@@ -47,12 +50,27 @@ static struct ends ends_of(struct capture *const *v, unsigned n, const struct im
 	return x;
 }
 
+/* No process has the other end of this pipe any more: the copy is to see the same end of file, or broken pipe. */
+static int relate_is_closed(const struct capture *c, const struct image_descriptor *d)
+{
+	int reads = (d->flags & O_ACCMODE) == O_RDONLY;
+	struct pollfd p = { .events = reads ? POLLIN : POLLOUT };
+	auto_fd int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", c->tracee.pid, d->number);
+	fd = open(path, (reads ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
+	p.fd = fd;
+	return fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & (reads ? POLLHUP : POLLERR);
+}
+
 static int relate_one(struct capture *const *v, unsigned n, struct capture *c,
 		      struct image_descriptor *d, uint32_t *objects, struct err *e)
 {
 	struct ends x = ends_of(v, n, d);
 
-	if (!x.readers || !x.writers || (d->kind == DESCRIPTOR_PAIR && !d->offset))
+	if ((d->kind == DESCRIPTOR_PAIR && !d->offset) ||
+	    ((!x.readers || !x.writers) && (d->kind == DESCRIPTOR_PAIR || !relate_is_closed(c, d))))
 		return keep_refuse(e,
 				   d->kind == DESCRIPTOR_PIPE ? KEEP_OTHER_PIPE : KEEP_OTHER_SOCKET,
 				   c->tracee.pid, d->number,
