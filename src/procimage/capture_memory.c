@@ -424,7 +424,7 @@ static int capture_scan(struct image *im, int pagemap, const struct image_area *
 			return -1;
 		for (int i = 0; i < n; i++)
 			capture_add_run(im, regions[i].start, regions[i].end);
-		/* With many regions Linux 6.18 tells an end before the last one that it has found. */
+		/* With many regions Linux 6.18 reports an end before the last one that it has found. */
 		if (n > 0 && arg.walk_end < regions[n - 1].end)
 			arg.walk_end = regions[n - 1].end;
 		if (arg.walk_end <= arg.start)

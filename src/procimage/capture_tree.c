@@ -50,7 +50,7 @@ static struct ends ends_of(struct capture *const *v, unsigned n, const struct im
 	return x;
 }
 
-/* No process has the other end of this pipe any more: the copy is to see the same end of file, or broken pipe. */
+/* No process has the other end of this pipe: the copy is to see the same end of file, or broken pipe. */
 static int relate_is_closed(const struct capture *c, const struct image_descriptor *d)
 {
 	int reads = (d->flags & O_ACCMODE) == O_RDONLY;
