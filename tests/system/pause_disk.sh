@@ -38,9 +38,6 @@ start() { # BOX: sets x, pid and tid
 output() { # BOX EXEC
 	curl -sS -m "${3:-0.5}" -H "X-API-Key: $key" "$url/v1/boxes/$1/execs/$2/output?raw=stdout" 2>/dev/null
 }
-output_has() { # BOX EXEC LINE
-	output "$1" "$2" | grep -qx "$3"
-}
 send() { # BOX EXEC LINE
 	code=$(printf '%s\n' "$3" | curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @- "$url/v1/boxes/$1/execs/$2/stdin")
 	body=$(cat body)
