@@ -9,6 +9,7 @@ cd "$here/../.."
 . scripts/lib.sh
 . tests/microvm.lib
 . tests/system/lib.sh
+. tests/stress/mutants.lib
 if [ ! -x "${ATOLL_TEST_BIN-}" ]; then
 	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
 	exit 0
@@ -100,27 +101,6 @@ need_vm() {
 	command -v mkfs.erofs >/dev/null && ls /usr/bin/qemu-system-* >/dev/null 2>&1 || return 1
 	(unpack_kernel "$work/state" && small_usr "$work/usr") || return 1
 	ATOLL_TEST_USR=$work/usr "$ATOLL" tier prepare microvm --state "$work/state" >/dev/null 2>"$work/prepare"
-}
-
-# A box that closes descriptors of the keeper may have closed those by which it gets requests and signals; the client then starts
-# another one, several times. All of them end with this pid namespace.
-prove_alone() {
-	mkdir -p "$work/alone"
-	ATOLL_RUN=$work/alone unshare --pid --fork --kill-child --mount-proc "$ATOLL" prove "$@"
-}
-
-new_keeper() {
-	kill -9 "$keeper" 2>/dev/null
-	wait "$keeper" 2>/dev/null
-	rm -f "$work/ready"
-	need_keeper
-}
-
-count=0 bad=0
-tell() { # ok|"not ok" NAME
-	count=$((count + 1))
-	echo "$1 $count - $2"
-	[ "$1" = ok ] || bad=1
 }
 
 try() { # TIER ROW WHAT-IS-SEEN

@@ -7,6 +7,7 @@
 #
 # Rows of engines and of the tier process (process_mutants.sh) have no effect on a container. `make prove-mutants`; it takes minutes.
 . "$(dirname "$0")/../system/lib.sh"
+. "$(dirname "$0")/mutants.lib"
 if [ ! -x "${ATOLL_TEST_BIN-}" ]; then
 	echo "1..0 # SKIP no build with test hooks: meson setup build-test -Dtest_hooks=true"
 	exit 0
@@ -86,27 +87,6 @@ table() {
 
 need_keeper
 table >"$work/table"
-count=0 bad=0
-tell() { # ok|"not ok" NAME
-	count=$((count + 1))
-	echo "$1 $count - $2"
-	[ "$1" = ok ] || bad=1
-}
-
-# A box that closes descriptors of the keeper may have closed those by which it gets requests and signals; the client then starts
-# another one, several times. All of them end with this pid namespace.
-prove_alone() {
-	mkdir -p "$work/alone"
-	ATOLL_RUN=$work/alone unshare --pid --fork --kill-child --mount-proc "$ATOLL" prove "$@"
-}
-
-new_keeper() {
-	kill -9 "$keeper" 2>/dev/null
-	wait "$keeper" 2>/dev/null
-	rm -f "$work/ready"
-	need_keeper
-}
-
 while IFS='|' read -r rows want; do
 	kill -0 "$keeper" 2>/dev/null || new_keeper
 	set --
