@@ -75,16 +75,12 @@ class Machine:
                                         stdin=subprocess.DEVNULL)
 
     def wait_for_tunnels(self):
-        """A gateway that ends at its start says why, and a service manager would start it again."""
-        end, starts = time.monotonic() + 60, 1
+        end = time.monotonic() + 60
         while subprocess.run(self.inside("bash", "-c", "exec 3<>/dev/tcp/%s/7071" % self.address), stderr=subprocess.DEVNULL).returncode:
-            if self.process.poll() is not None:
-                note("%s ended with %d: %s" % (self.name, self.process.returncode, sh("tail", "-n", "8", self.folder + "/log")))
-                starts += 1
-                if starts <= 3:
-                    self.start()
-            if starts > 3 or time.monotonic() > end:
-                raise SystemExit("%s does not accept tunnels: %s" % (self.name, sh("tail", "-n", "8", self.folder + "/log")))
+            ended = self.process.poll()
+            if ended is not None or time.monotonic() > end:
+                raise SystemExit("%s does not accept tunnels (it %s): %s" % (
+                    self.name, "runs" if ended is None else "ended with %d" % ended, sh("tail", "-n", "8", self.folder + "/log")))
             time.sleep(0.1)
 
     def is_up(self):
