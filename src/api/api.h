@@ -87,6 +87,7 @@ struct quota;
 struct directory_wait;
 struct store_usage_filter;
 struct usage_answer;
+typedef void call_box_found(struct call *c, const char *id);
 struct api {
 	/* clang-format off */
 	struct loop *loop;
@@ -144,7 +145,7 @@ struct api {
 	void (*usage_of_cluster)(struct call *c, const struct store_usage_filter *f, int with_days,
 				 void (*done)(struct call *c, const struct usage_answer *a));
 	/* The box of the caller's team that a request names: done() gets its id, or "". NULL: boxes are on this machine. */
-	void (*box_of_cluster)(struct call *c, const char *name, void (*done)(struct call *c, const char *id));
+	void (*box_of_cluster)(struct call *c, const char *name, call_box_found *done);
 	json_t *(*box_row)(struct api *a, const char *id); /* the row of a box for the directory of a cluster; NULL: not a node */
 	/* Rows of this machine for that directory; NULL: not in a cluster. rows_settle(): 1: the directory has all of them.
 	 * 0: w->done() follows. -1: they cannot be sent now (api/directory_wait.h). */
@@ -362,7 +363,6 @@ void call_empty(struct call *c, int status);
 /* The same for an answer after which all nodes of a cluster know the row (store/shared_rows.h). take_doc NULL: no body. */
 void call_shared(struct call *c, const char *kind, const char *id, int status, json_t *take_doc);
 /* The same for a document that is in parts on the nodes of a cluster. */
-typedef void call_box_found(struct call *c, const char *id);
 typedef void call_merge(json_t *doc, const json_t *other);
 void call_merged(struct call *c, int status, json_t *take_doc, call_merge *merge);
 /* Call_json() without the format of the surface. */

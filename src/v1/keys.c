@@ -100,11 +100,11 @@ static int read_key(struct call *c, struct store_key *k, const char *found, stru
 	snprintf(k->isolation, sizeof(k->isolation), "%s", call_text(c, "isolation", ""));
 	if (!*box)
 		return 0;
-	b = found ? NULL : fleet_named(&c->api->fleet, k->team, box);
-	if (found && *found)
+	if (found && *found) {
 		snprintf(k->box, sizeof(k->box), "%s", found);
-	if (found && *found)
 		return 0;
+	}
+	b = found ? NULL : fleet_named(&c->api->fleet, k->team, box);
 	if (!b)
 		return err_set(e, ERR_NOT_FOUND, "box: there is no '%.64s'", box);
 	snprintf(k->box, sizeof(k->box), "%s", b->row.id);

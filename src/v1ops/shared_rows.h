@@ -1,5 +1,5 @@
-/* shared_rows.h - GET /cluster/rows: answered when the directory has all rows of this node. PUT /cluster/rows: a gateway gives this node what teams have set (store/shared_rows.h). For requests
- * over tunnels only.
+/* shared_rows.h - routes of a node for gateways, over tunnels only. GET /cluster/rows is answered when the directory of the cluster has all
+ * rows of this node. PUT /cluster/rows: a gateway gives this node what teams have set (store/shared_rows.h).
  *
  *   {"rows": [{"kind", "id", "row": {...} or null}], "keep": ["kind id", ...]}
  *   -> {"secrets": {"team/name": {"version", "updated_ns"}, ...}}
