@@ -38,14 +38,16 @@ struct snapshot {
 	void *ctx;
 };
 
-/* A file that changes while it is read (status 1) is not an error. In gVisor /tmp is a mount, of the same disk. */
+/* A file that changes while it is read (status 1) is not an error. In gVisor /tmp is a mount, of the same disk. On a host without
+ * overlays /etc is a read-only mount: tar would list the folder itself, whose owner and time no box could restore. */
 static const char pack_script[] =
 	"cd / || exit 43\n"
 	"[ \"$(stat -c %d .)\" = \"$(stat -c %d tmp)\" ] && t= || t=./tmp\n"
+	"[ \"$(stat -c %d .)\" = \"$(stat -c %d etc)\" ] && x= || x=--exclude=./etc\n"
 	"if command -v zstd >/dev/null; then c='zstd -q -1'; else c='gzip -1'; fi\n"
 	"tar -cf - --one-file-system --numeric-owner --sparse --xattrs --xattrs-include='user.*'"
 	" --exclude=./proc --exclude=./sys --exclude=./dev --exclude=./usr --exclude=./opt/atoll"
-	" -I \"$c\" . $t\n"
+	" $x -I \"$c\" . $t\n"
 	"s=$?; [ $s -le 1 ] && exit 0; exit $s\n";
 /* $1: the packer. */
 static const char unpack_script[] =

@@ -41,14 +41,19 @@ extern const char mux_image[], mux_image_end[];         /* mux_image.S */
 extern const char preload_image[], preload_image_end[]; /* preload_image.S */
 
 static char shared_tiers[200]; /* empty: <state>/tiers */
+static uint64_t features_off;  /* of test builds */
 
-/* Test builds: ATOLL_TEST_TIERS is a folder with prepared files that many tests share. */
+/* Test builds: ATOLL_TEST_TIERS is a folder with prepared files that many tests share; ATOLL_TEST_FEATURES_OFF has names of
+ * features, which the keeper then does not find on this host. */
 static void host_read_test_settings(void)
 {
 #ifdef ATOLL_TEST
-	const char *shared = getenv("ATOLL_TEST_TIERS");
+	const char *shared = getenv("ATOLL_TEST_TIERS"), *off = getenv("ATOLL_TEST_FEATURES_OFF");
 
 	snprintf(shared_tiers, sizeof(shared_tiers), "%s", shared ? shared : "");
+	for (unsigned i = 0; off && i < FEATURE_COUNT; i++)
+		if (strstr(off, jail_features[i].name))
+			features_off |= FEATURE_BIT(i);
 #endif
 }
 
@@ -209,7 +214,7 @@ static int host_without_namespaces(struct host_state *h, const char *feature, st
 
 static int check_layers(struct host_state *h, struct err *e)
 {
-	h->layers = h->probe.layers | h->cgroups.layers;
+	h->layers = (h->probe.layers | h->cgroups.layers) & ~features_off;
 	if (!h->probe.merged_usr)
 		return err_set(e, ERR_DENIED,
 			       "/bin is not a link into /usr: boxes need a merged /usr");
@@ -239,7 +244,8 @@ static int build_keeper_root(const struct host_state *h, const char *run_dir, st
 		return err_sys(e, "open the skeleton");
 	if (template_base(skeleton, rootless, e) < 0 || template_image(image, rootless, e) < 0)
 		return -1;
-	if (gvisor_write_files(engine, h->tier_host.mux_exe, h->init_exe, e) < 0 ||
+	if (gvisor_write_files(engine, !!(h->layers & FEATURE_BIT(FEATURE_OVERLAY)),
+			       h->tier_host.mux_exe, h->init_exe, e) < 0 ||
 	    gvisor_write_preload(engine, preload_image, (size_t)(preload_image_end - preload_image),
 				 e) < 0)
 		return err_in(e, "files of engines");

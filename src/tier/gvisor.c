@@ -41,22 +41,31 @@ enum {
 	"\"CAP_SETGID\",\"CAP_SETUID\",\"CAP_SETPCAP\",\"CAP_NET_BIND_SERVICE\","                  \
 	"\"CAP_SYS_ADMIN\"]"
 
-const char gvisor_config[] =
-	"{\"ociVersion\":\"1.0.0\",\"hostname\":\"atoll\",\n"
-	"\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\",\"noNewPrivileges\":true,\n"
-	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"/opt/atoll/engine/init\",\"1000\",\"1\",\"/opt/atoll/engine/upper\"],\"env\":[\"PATH=/usr/bin\"],\n"
-	"\"rlimits\":[{\"type\":\"RLIMIT_NOFILE\",\"soft\":1024,\"hard\":16384},"
-	"{\"type\":\"RLIMIT_CORE\",\"soft\":0,\"hard\":0}],\n"
-	"\"capabilities\":{\"bounding\":" CAPS ",\n\"effective\":" CAPS ",\n\"permitted\":" CAPS
-	",\n\"inheritable\":[]}},\n"
-	"\"root\":{\"path\":\"/box\",\"readonly\":false},\n"
-	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},\n"
-	"{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\"},\n"
-	"{\"destination\":\"/dev/shm\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"mode=1777\",\"nosuid\",\"nodev\",\"noexec\"]},\n"
-	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"},\n"
-	"{\"destination\":\"/opt/atoll/engine/upper\",\"type\":\"bind\",\"source\":\"/upper\",\"options\":[\"ro\"]}],\n"
-	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"network\"},{\"type\":\"ipc\"},"
-	"{\"type\":\"uts\"},{\"type\":\"mount\"}]}}\n";
+/* clang-format off */
+#define GVISOR_CONFIG(etc) \
+	"{\"ociVersion\":\"1.0.0\",\"hostname\":\"atoll\",\n" \
+	"\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"cwd\":\"/\",\"noNewPrivileges\":true,\n" \
+	"\"args\":[\"/opt/atoll/engine/mux\",\"guest\",\"/opt/atoll/engine/init\",\"1000\",\"1\",\"/opt/atoll/engine/upper\"],\"env\":[\"PATH=/usr/bin\"],\n" \
+	"\"rlimits\":[{\"type\":\"RLIMIT_NOFILE\",\"soft\":1024,\"hard\":16384}," \
+	"{\"type\":\"RLIMIT_CORE\",\"soft\":0,\"hard\":0}],\n" \
+	"\"capabilities\":{\"bounding\":" CAPS ",\n\"effective\":" CAPS ",\n\"permitted\":" CAPS \
+	",\n\"inheritable\":[]}},\n" \
+	"\"root\":{\"path\":\"/box\",\"readonly\":false},\n" \
+	"\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},\n" \
+	"{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\"},\n" \
+	"{\"destination\":\"/dev/shm\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":[\"mode=1777\",\"nosuid\",\"nodev\",\"noexec\"]},\n" \
+	"{\"destination\":\"/tmp\",\"type\":\"bind\",\"source\":\"/box/tmp\"},\n" \
+	etc \
+	"{\"destination\":\"/opt/atoll/engine/upper\",\"type\":\"bind\",\"source\":\"/upper\",\"options\":[\"ro\"]}],\n" \
+	"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"network\"},{\"type\":\"ipc\"}," \
+	"{\"type\":\"uts\"},{\"type\":\"mount\"}]}}\n"
+/* clang-format on */
+
+static const char gvisor_config[] = GVISOR_CONFIG("");
+/* Where the root is no overlay, /etc is a read-only mount of the outer box. The gofer does not report it: without a mount of its own,
+ * programs would see a writable folder whose every change fails. */
+static const char gvisor_config_etc[] = GVISOR_CONFIG(
+	"{\"destination\":\"/etc\",\"type\":\"bind\",\"source\":\"/box/etc\",\"options\":[\"ro\"]},\n");
 
 /* ---- the files of the guest ---- */
 
@@ -93,9 +102,11 @@ static int gvisor_copy_image(int dir, const char *name, int from, struct err *e)
 	return n < 0 ? err_sys(e, "copy the image of %s", name) : 0;
 }
 
-int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e)
+int gvisor_write_files(int dir, int overlay, int mux_exe, int init_exe, struct err *e)
 {
-	if (gvisor_write_text(dir, "config.json", gvisor_config, sizeof(gvisor_config) - 1, e) < 0)
+	const char *config = overlay ? gvisor_config : gvisor_config_etc;
+
+	if (gvisor_write_text(dir, "config.json", config, strlen(config), e) < 0)
 		return -1;
 	if (mkdirat(dir, "upper", 0755) < 0) /* a mount point */
 		return err_sys(e, "make upper");

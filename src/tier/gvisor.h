@@ -7,11 +7,10 @@
 
 enum { GVISOR_OLDEST = 20221219 }; /* Debian 12 has this build */
 
-/* The OCI configuration of every box: a constant, no value of a request is in it. */
-extern const char gvisor_config[];
-
-/* Writes what the guest needs to a folder of the keeper root: config.json and the images of mux and init. */
-must_check int gvisor_write_files(int dir, int mux_exe, int init_exe, struct err *e);
+/* Writes what the guest needs to a folder of the keeper root: config.json and the images of mux and init. The configuration is the
+ * same for every box of a host: no value of a request is in it. overlay: 0 where roots of boxes are no overlays, so that /etc is
+ * read-only. */
+must_check int gvisor_write_files(int dir, int overlay, int mux_exe, int init_exe, struct err *e);
 /* The library of src/mux/preload.c, and the file that /etc/ld.so.preload of boxes leads to: in the other tiers that
  * folder is empty, and the link leads nowhere. */
 must_check int gvisor_write_preload(int dir, const char *image, size_t n, struct err *e);

@@ -223,18 +223,25 @@ TEST(a_keeper_without_root_offers_no_gvisor)
 /* Copies both images, byte by byte, and fails if a file exists already. */
 TEST(the_files_of_the_guest_are_written_once)
 {
-	char at[] = "/var/tmp/gvisor-files-XXXXXX", command[160];
+	char at[] = "/var/tmp/gvisor-files-XXXXXX", command[240];
 	int folder, image = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct err e;
 
 	CHECK(mkdtemp(at) && image >= 0);
 	folder = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CHECK_INT(gvisor_write_files(folder, image, image, &e), 0);
-	CHECK_INT(gvisor_write_files(folder, image, image, &e), -1);
+	CHECK_INT(gvisor_write_files(folder, 1, image, image, &e), 0);
+	CHECK_INT(gvisor_write_files(folder, 1, image, image, &e), -1);
 	snprintf(
 		command, sizeof(command),
-		"cd %s && test -x mux && cmp mux /proc/%d/exe && cmp init mux && jq -e .root.path config.json >/dev/null",
+		"cd %s && test -x mux && cmp mux /proc/%d/exe && cmp init mux && jq -e .root.path config.json >/dev/null && rm -r *",
 		at, (int)getpid());
+	CHECK_INT(system(command), 0);
+	/* Without overlays /etc is a mount of its own. */
+	CHECK_INT(gvisor_write_files(folder, 0, image, image, &e), 0);
+	snprintf(
+		command, sizeof(command),
+		"cd %s && jq -e '.mounts | map(select(.destination == \"/etc\" and .options == [\"ro\"])) | length == 1' config.json >/dev/null",
+		at);
 	CHECK_INT(system(command), 0);
 	snprintf(command, sizeof(command), "rm -r %s", at);
 	CHECK_INT(system(command), 0);
