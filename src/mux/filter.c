@@ -133,6 +133,31 @@ static const struct sock_filter filter_vm_code[] = {
 	REFUSE,
 };
 
+#define ANSWER(name, action)                                                                       \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
+
+/* What the lists of runsc allow its gofer, and neither it nor the sentry needs. The lists themselves cannot be changed from here, and one
+ * filter holds for both. */
+static const struct sock_filter filter_runsc_code[] = {
+	FIELD(arch),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0),
+	STOP,
+	FIELD(nr),
+	/* The mode of a socket of the host, which the gofer does not make (--host-uds=none). */
+	ANSWER(fchmodat, SECCOMP_RET_ERRNO | EPERM),
+	/* When a connection is closed, which follows. */
+	ANSWER(shutdown, SECCOMP_RET_ERRNO | EPERM),
+	/* A regular file without opening it: preload.c creates it by open(). Sockets and FIFOs exist in the sentry only. */
+	ANSWER(mknodat, SECCOMP_RET_ERRNO | EPERM),
+	/* After a stop or a freeze: the call that was interrupted returns, and its caller repeats it. */
+	ANSWER(restart_syscall, SECCOMP_RET_ERRNO | EINTR),
+	/* Success: a yield may do nothing. */
+	ANSWER(sched_yield, SECCOMP_RET_ERRNO),
+	/* The thread ends as it asks. */
+	ANSWER(exit, SECCOMP_RET_KILL_THREAD),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
 static int filter_apply(const struct sock_filter *code, unsigned len)
 {
 	const struct {
@@ -154,4 +179,9 @@ int filter_load(void)
 int filter_load_vm(void)
 {
 	return filter_apply(filter_vm_code, ARRAY_LEN(filter_vm_code));
+}
+
+int filter_load_runsc(void)
+{
+	return filter_apply(filter_runsc_code, ARRAY_LEN(filter_runsc_code));
 }

@@ -207,6 +207,8 @@ static _Noreturn void mux_exec_engine(int channel, char **argv)
 	sys_sigmask(0);
 	if (!text_compare(argv[0], MUX_VM) && (filter_load_vm() < 0 || !*++argv))
 		sys_exit(BAD_START);
+	if (!text_compare(argv[0], MUX_RUNSC) && (filter_load_runsc() < 0 || !*++argv))
+		sys_exit(BAD_START);
 	sys_execve(argv[0], argv, env);
 	sys_exit(127);
 }

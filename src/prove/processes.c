@@ -74,7 +74,7 @@ static const struct scan_role *scan_roles(const struct prove_run *r)
 		[ROLE_PROGRAM] = { "programs", 20 },
 		[ROLE_MUX] = { "mux", 65 },
 		[ROLE_SENTRY] = { "sentry", 90 },
-		[ROLE_GOFER] = { "gofer", 56 },
+		[ROLE_GOFER] = { "gofer", 50 },
 	};
 	static const struct scan_role microvm[SCAN_ROLES] = {
 		[ROLE_MUX] = { "mux", 65 },

@@ -472,6 +472,7 @@ int gvisor_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 		abort();
 	snprintf(c->engine, sizeof(c->engine), "%s", f->engine);
 	snprintf(c->platform, sizeof(c->platform), "--platform=%s", f->platform);
+	c->argv[n++] = "@runsc"; /* mux then takes some system calls away (mux.h) */
 	c->argv[n++] = c->engine;
 	for (unsigned i = 0; i < ARRAY_LEN(gvisor_options); i++)
 		c->argv[n++] = gvisor_options[i];
@@ -480,7 +481,7 @@ int gvisor_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 	c->argv[n++] = c->platform;
 	for (unsigned i = 0; i < ARRAY_LEN(gvisor_run_words); i++)
 		c->argv[n++] = gvisor_run_words[i];
-	_Static_assert(ARRAY_LEN(gvisor_options) + ARRAY_LEN(gvisor_run_words) + 4 <=
+	_Static_assert(ARRAY_LEN(gvisor_options) + ARRAY_LEN(gvisor_run_words) + 5 <=
 			       ARRAY_LEN(c->argv),
 		       "the command line and a NULL");
 	*out = (struct jail_engine){ .tier = JAIL_GVISOR,

@@ -70,6 +70,28 @@ TEST(programs_of_the_host_list_files_and_find_a_boot_id)
 	CHECK_INT(sh(&box, "echo x 2>/dev/null >/proc/sys/kernel/random/boot_id"), 2);
 }
 
+/* The gofer may not call mknod() and fchmodat(): filter_load_runsc(). */
+TEST(programs_make_files_sockets_and_fifos_of_every_kind)
+{
+	NEED_GVISOR();
+	CHECK_INT(
+		sh(&box,
+		   "cd /tmp && /usr/bin/python3 -c '\n"
+		   "import os, socket\n"
+		   "os.mknod(\"file\", 0o640)\n"
+		   "os.mkfifo(\"fifo\")\n"
+		   "s = socket.socket(socket.AF_UNIX)\n"
+		   "s.bind(\"socket\")\n"
+		   "os.chmod(\"socket\", 0o611)\n"
+		   "a, b = socket.socketpair()\n"
+		   "a.shutdown(socket.SHUT_WR)\n"
+		   "assert b.recv(1) == b\"\"\n"
+		   "try: os.mknod(\"file\")\n"
+		   "except FileExistsError: print(\"exists\")' && stat -c '%a %F' file fifo socket"),
+		0);
+	CHECK_STR(said, "exists\n640 regular empty file\n644 fifo\n611 socket\n");
+}
+
 /* Is this path in the answer to CHANGES? */
 static int is_changed(int worker_fd, const char *path)
 {

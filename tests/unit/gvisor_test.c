@@ -264,7 +264,8 @@ TEST(the_command_line_has_the_platform_and_no_value_of_a_request)
 	CHECK_INT(out.tier, JAIL_GVISOR);
 	CHECK_INT(out.user_namespaces, 1);
 	CHECK(out.filter);
-	CHECK_STR(out.argv[0], "/usr/bin/runsc");
+	CHECK_STR(out.argv[0], "@runsc");
+	CHECK_STR(out.argv[1], "/usr/bin/runsc");
 	for (; out.argv[n]; n++) {
 		platform += strcmp(out.argv[n], "--platform=ptrace") == 0;
 		CHECK(!strstr(out.argv[n], "secret"));
