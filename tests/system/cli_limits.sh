@@ -137,15 +137,21 @@ death_by_sigsys_has_cause_policy() {
 a_limit_out_of_range_is_rejected_with_the_range() {
 	run --mem 1k -- true
 	is "$status" 2
-	has "$err" "memory limit of 1024 is not between 4194304"
+	if has_guest; then # its kernel needs more
+		has "$err" "memory limit of 1024: a box of the isolation tier $ATOLL_TIER has at least"
+	else
+		has "$err" "memory limit of 1024 is not between 4194304"
+	fi
 	run --pids 2000000000 -- true
 	is "$status" 2
 }
 
 symlinks_and_proc_paths_of_the_program_do_not_reach_the_host() {
-	run -- sh -c 'ln -s /proc/1/root escape; cat escape/etc/shadow; cat /proc/1/environ; ls /proc/1/fd' 
-	[ "$status" != 0 ] || fail "it could: $out"
+	run -- sh -c 'ln -s /proc/1/root escape; cat escape/etc/shadow; cat /proc/1/environ; ls /proc/1/fd'
+	# In a guest these are processes of its own kernel, and gVisor lists their descriptors to every user.
+	[ "$status" != 0 ] || has_guest || fail "it could: $out"
 	lacks "$out" root:
+	lacks "$out" PATH=
 	nothing_left
 }
 
