@@ -44,6 +44,9 @@ forks: build ## real programs continue in copies of their boxes (needs root; min
 	@ATOLL=$(abspath build/atoll) tests/forks/programs.sh
 	@tests/run -b build tests/system/fork_memory.sh
 
+escape-copies: build ## the tests of isolation in forks with memory and in boxes resumed from the disk (needs root; minutes)
+	@COPIES=all tests/run -b build -t 3600 tests/escape/copies.sh
+
 bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)
 	@bench/race
 
@@ -189,4 +192,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes
+.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes

@@ -1,4 +1,4 @@
-/* keeper_sync.h - a blocking request to the keeper and its answer. Shared by keeper_sync.c and
+/* keeper_sync.h - a blocking request to the keeper and its answer. Shared by keeper_sync.c, tests and
  * box_handle.c only. */
 #pragma once
 #include "client/box_handle.h"

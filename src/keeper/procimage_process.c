@@ -494,8 +494,19 @@ static void worker_confinement(struct worker *w, const struct procimage_order *o
 	}
 }
 
+/* When the host is out of memory, a worker, its zygotes and the copies, which are born from them, are killed before the
+ * keeper, as processes of boxes are. */
+static int worker_offer_to_oom(struct err *e)
+{
+	auto_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, "500", 3) != 3 ? err_sys(e, "write 500 to oom_score_adj") : 0;
+}
+
 static int worker_prepare(pid_t parent, struct err *e)
 {
+	if (worker_offer_to_oom(e) < 0)
+		return -1;
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	setsid();

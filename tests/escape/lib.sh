@@ -138,12 +138,15 @@ closed() { echo "# refused: $*"; exit 8; } # no box was created: nothing could e
 
 # ---- inside ----
 
-# The command line of a probe: in a box, in a box with skipped steps, or on the host.
+# The command line of a probe: in a box, in a copy of a running one (copied, resumed), in a box with skipped steps, or on
+# the host.
 in_place() { # COMMAND_NAME WORD...: "$@" of the named function gets the whole command line
 	then=$1
 	shift
 	case $place in
 	box) $then "$ATOLL" run ${instead:-$limits} -w "$bin" -- ./probe "$@" ;;
+	copied) $then "$(dirname "$ATOLL")/copied" ${instead:-$limits} "$bin/probe" "$@" ;;
+	resumed) $then "$(dirname "$ATOLL")/copied" -d ${instead:-$limits} "$bin/probe" "$@" ;;
 	zygote) $then "$(dirname "$ATOLL")/mutant" -s $flags "$bin/probe" "$@" ;;
 	python) $then "$(dirname "$ATOLL")/mutant" $flags "$brought" "$@" ;;
 	library) $then "$(dirname "$ATOLL")/mutant" $flags "$bin/probe" "$@" ;;
@@ -238,10 +241,11 @@ held() {
 	[ "$program" ] || fail "no program on the host's side"
 	[ "$guest" ] && confined "$init" || init=$(sed -n 's/^PPid:\t//p' "/proc/$program/status")
 }
-named() { # WORD: processes of the probe with WORD on their command line
+named() { # WORD: processes of the probe with WORD on their command line, which a checkpoint zygote (atoll-image) has, too
 	grep -ls -- "$1" /proc/[0-9]*/cmdline | while IFS=/ read -r _ _ pid _; do
 		line=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || continue
-		case ${line%% *} in probe | */probe) echo "$pid" ;; esac
+		read -r comm 2>/dev/null <"/proc/$pid/comm" || continue
+		case $comm:${line%% *} in atoll-image:*) ;; *:probe | */probe) echo "$pid" ;; esac
 	done
 }
 freed() {

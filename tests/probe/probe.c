@@ -8,6 +8,8 @@
  *	                               end of its stdin
  *	probe watch PATH               counts opens of it until the end of its stdin: `opened N`
  *	probe daemon WORD              starts a process in another session, whose parent has exited
+ *	probe later WORD...            prints `later`, waits for a byte of its stdin, and does then what the words say: a
+ *	                               program that is captured meanwhile does it in its copy, without another execve
  *
  * and on the host's side:
  *	probe listen DIR               TCP, abstract and path sockets: counts connections
@@ -151,11 +153,28 @@ static int leave_daemon(const char *word)
 	_exit(127);
 }
 
+static int wait_for_byte(void)
+{
+	char c;
+
+	puts("later");
+	fflush(stdout);
+	return read(0, &c, 1) == 1 ? 0 : -1;
+}
+
 int main(int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : NULL;
+	const char *command = argc > 1 ? argv[1] : "", *arg;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(command, "later")) {
+		if (wait_for_byte() < 0)
+			return 1;
+		argv++;
+		argc--;
+		command = argc > 1 ? argv[1] : "";
+	}
+	arg = argc > 2 ? argv[2] : NULL;
 	if (!strcmp(command, "facts"))
 		return facts_print(argv + 2), 0;
 	if (!strcmp(command, "try"))

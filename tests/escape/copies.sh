@@ -1,0 +1,52 @@
+#!/bin/sh
+# copies.sh - a copy of a running program has the isolation of its own box: in a fork, and in a box that was resumed from
+# the disk. The tests of the other files are run again, unchanged: what they ask for is done by a program that was
+# captured before and continues in a copy, without another execve (copied.c).
+#
+#	tests/escape/copies.sh			what ./check runs: some of the tests
+#	COPIES=all tests/escape/copies.sh	all tests that apply, in both: make escape-copies, minutes
+. "$(dirname "$0")/lib.sh"
+[ "$tier" = container ] || { echo "1..0 # SKIP only boxes without an engine are captured with their programs"; exit 0; }
+need_keeper
+loading=yes
+eval "$(sed -n '/^run_tests() {/,/^}/{s/^run_tests/run_these/;p}' "$here/../system/lib.sh")"
+need_keeper() { :; }
+run_tests() { :; }
+files='identity files kernel network limits neighbours ending'
+for file in $files; do
+	. "$here/$file.sh"
+done
+
+# About the command line of `atoll run` and its record, about flags of `mutant`, or about the keeper without a box.
+not_for_copies='the_file_size_limit_is_enforced a_box_has_its_own_terminals
+	a_keeper_with_a_controlling_terminal_creates_no_boxes the_record_does_not_follow_links_out_of_the_box
+	memfd_shared_memory_pipes_and_sockets_count_as_memory a_busy_box_gets_no_more_than_its_cpu_limit
+	unread_output_is_bounded a_box_cannot_hang_its_client a_pooled_box_ends_with_its_keeper
+	the_keeper_is_not_dumpable_and_its_folders_are_private the_keeper_passes_no_descriptor_to_a_box
+	the_keeper_clears_the_environment_of_its_starter a_release_build_cannot_skip_isolation_steps
+	a_record_lists_the_active_isolation_features without_seccomp_no_box_is_created
+	with_a_missing_system_call_a_box_is_fully_isolated_or_not_created
+	an_ordinary_user_has_fewer_isolation_features_and_they_are_listed
+	a_keeper_that_exits_leaves_no_cgroup_record_or_file'
+forked='host_files_are_out_of_reach rlimits_are_those_of_the_policy the_oom_killer_prefers_boxes_to_host_processes
+	every_process_of_a_box_is_in_its_cgroups_with_its_limits'
+resumed='a_program_runs_as_user_and_has_no_other_ids no_namespace_can_be_created_or_entered
+	the_oom_killer_prefers_boxes_to_host_processes'
+if [ "${COPIES-}" = all ]; then
+	forked=$(for file in $files; do tests_of "$here/$file.sh"; done)
+	for name in $not_for_copies; do
+		forked=$(echo "$forked" | grep -vx "$name")
+	done
+	resumed=$forked
+fi
+
+names=
+for name in $forked; do
+	eval "in_a_fork_$name() { place=copied; $name; }"
+	names="$names in_a_fork_$name"
+done
+for name in $resumed; do
+	eval "in_a_resumed_box_$name() { place=resumed; $name; }"
+	names="$names in_a_resumed_box_$name"
+done
+run_these $names
