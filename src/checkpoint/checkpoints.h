@@ -37,8 +37,10 @@ const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *
 #define CHECKPOINT_MERGED "merge"      /* of the other box, and the result */
 #define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */
 #define CHECKPOINT_PAUSE "pause"       /* of a box that is paused to the disk */
-#define CHECKPOINT_DIFF "diff"         /* of the present state, for a comparison */
-#define CHECKPOINT_IMPORT "import"     /* of an archive */
+#define CHECKPOINT_SHUTDOWN                                                                        \
+	"shutdown"             /* the same, because the daemon stopped: the next one resumes it */
+#define CHECKPOINT_DIFF "diff" /* of the present state, for a comparison */
+#define CHECKPOINT_IMPORT "import" /* of an archive */
 #define CHECKPOINT_DAY_NS STORE_CHECKPOINT_DAY_NS
 
 struct checkpoint_want { /* borrowed for the call; texts may be NULL */

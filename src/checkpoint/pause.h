@@ -4,6 +4,6 @@
 #include "checkpoint/checkpoints.h"
 
 /* w is called when the box is paused and survives a power failure, or with the error: then it runs. ERR_CONFLICT: it is
- * not running. Resumed by box_resume(). */
-must_check int checkpoint_pause(struct checkpoints *c, struct box *b, const char *author,
-				struct box_wait *w, struct err *e);
+ * not running. Resumed by box_resume(). reason: CHECKPOINT_PAUSE or CHECKPOINT_SHUTDOWN. */
+must_check int checkpoint_pause(struct checkpoints *c, struct box *b, const char *reason,
+				const char *author, struct box_wait *w, struct err *e);

@@ -247,6 +247,8 @@ static const char *const formats[] = { "json", "text", NULL }; /* in the order o
 static const char *const networks[] = { "off", NULL };
 /* In the order of enum cluster_role. */
 static const char *const cluster_roles[] = { "alone", "node", "gateway", "both", NULL };
+/* In the order of enum on_shutdown. */
+static const char *const shutdowns[] = { "continue", "hibernate", NULL };
 static const char *const placements[] = { "spread", "pack", NULL };
 
 /* "$run", "$state" and "$secrets" in a default are the folders of this user. */
@@ -299,6 +301,8 @@ const struct config_row config_rows[CONFIG_NKEYS] = {
 		.help = "folder of the keeper's socket and the records of boxes" },
 	[CONFIG_GROUP] = { "serve.group", CONFIG_TEXT, NULL, "ATOLL_GROUP",
 		.help = "group (name or gid) whose members use the unix socket without a key, as owners of team default" },
+	[CONFIG_ON_SHUTDOWN] = { "serve.on_shutdown", CONFIG_CHOICE, "continue", "ATOLL_ON_SHUTDOWN", .words = shutdowns, .reload = 1,
+		.help = "when the daemon stops, boxes continue to run, or are paused to the disk until it starts: continue, hibernate" },
 
 	[CONFIG_MAX_LIFETIME] = { "limits.max_lifetime", CONFIG_TIME, "24h", "ATOLL_MAX_LIFETIME",
 		.lowest = 1000, .highest = LONGEST_MS, .reload = 1,

@@ -11,6 +11,7 @@
  *
  * The server listens only when every earlier box is in its table again: a client that connects
  * earlier waits in the socket's queue, and finds all boxes. */
+#include "daemon/hibernate.h"
 #include "daemon/prove_runner.h"
 #include "daemon/prove_settings.h"
 #include "daemon/server.h"
@@ -70,6 +71,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 
+enum on_shutdown { SHUTDOWN_CONTINUE, SHUTDOWN_HIBERNATE };
 enum {
 	SERVER_LOOK_MS = 20,
 	SERVER_LEAVE_MS = 200, /* drain of a node whose requests have ended, or were waited for */
@@ -89,6 +91,7 @@ struct server {
 	struct prove_runner prove;
 	struct buf prove_settings;
 	struct server_cluster *cluster; /* NULL: not part of one */
+	struct hibernate hibernate;
 	uint64_t drain_ms;
 	uint64_t leave_ms; /* a node that ends drains at the latest then; 0: it does not end */
 	int status;
@@ -188,6 +191,14 @@ static void keeper_came(struct server *x, int take_fd)
 	templates_prepare(x->api.builds);
 }
 
+/* SIGTERM follows; it also comes when another server takes over. */
+static void server_stops(struct server *x)
+{
+	if (server_has_keeper(x->start) &&
+	    config_number(x->start->config, CONFIG_ON_SHUTDOWN) == SHUTDOWN_HIBERNATE)
+		hibernate_pause_all(&x->hibernate);
+}
+
 static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct server *x = loop_owner(p, struct server, supervisor);
@@ -211,6 +222,8 @@ static void supervisor_says(struct frame_conn *p, const struct frame *f, size_t 
 		server_cluster_connect(x->cluster, steal_fd(fd));
 	else if (f->type == WIRE_CLUSTER_ENGINES && *fd >= 0)
 		server_cluster_engines(x->cluster, steal_fd(fd));
+	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_STOPS)
+		server_stops(x);
 	else if (f->type == WIRE_DONE && f->flags & WIRE_DONE_SHARED) {
 		fleet_set_sole_server(&x->api.fleet, 0);
 		pipelines_alone(x->api.pipelines);
@@ -294,7 +307,7 @@ static void is_drained(struct timer *t)
 {
 	struct server *x = loop_owner(t, struct server, tick);
 
-	if (http_drained(&x->api.http))
+	if (http_drained(&x->api.http) && !hibernate_is_busy(&x->hibernate))
 		loop_stop(&x->loop);
 	else
 		timer_set(&x->tick, 50);
@@ -351,6 +364,8 @@ static void all_restored(struct fleet *f)
 	agents_set_sole_server(&x->api);
 	if (!f->keeper.refusal)
 		package_preinstall_begin(&x->prepare, f);
+	if (!f->keeper.refusal && x->start->alone)
+		hibernate_resume_all(&x->hibernate);
 	webhook_runner_start(x->api.webhooks);
 	alerts_start(x->api.alerts);
 	log_info("serving", LOG_U("boxes", f->count), LOG_U("runs", f->figures.restored_runs));
@@ -1016,6 +1031,7 @@ static int server_begin(struct server *x, struct err *e)
 	    builds_new(&x->api.builds, &x->api.fleet, &builds, e) < 0)
 		return -1;
 	pausing_init(&x->api);
+	hibernate_init(&x->hibernate, &x->api.fleet, x->api.checkpoints);
 	if (server_cluster_init(x->cluster, &x->api, &x->supervisor, e) < 0)
 		return -1;
 	server_init_prove(x);
@@ -1041,6 +1057,7 @@ int server_main(const struct server_start *s)
 	}
 	loop_run(&x.loop);
 	http_server_fini(&x.api.http);
+	hibernate_free(&x.hibernate);
 	server_cluster_free(x.cluster);
 	package_preinstall_fini(&x.prepare);
 	mcp_fini(&x.api);

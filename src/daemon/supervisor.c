@@ -341,6 +341,20 @@ static void announce_server(struct supervisor *w)
 			log_warn("cannot notify a server of a new one", LOG_E(&e));
 }
 
+/* The newest one may have boxes to pause (serve.on_shutdown). The signal alone could also mean that another server takes
+ * over. */
+static void announce_stop(struct supervisor *w)
+{
+	struct server_process *newest = w->nservers ? &w->servers[w->nservers - 1] : NULL;
+	struct frame stops = sock_head(WIRE_DONE, 0);
+	struct err e;
+
+	stops.flags = WIRE_DONE_STOPS;
+	if (!w->leaving && newest && newest->link >= 0 &&
+	    sock_send(newest->link, &stops, sizeof(stops), NULL, 0, NULL, 0, &e) < 0)
+		log_warn("cannot notify the server that the daemon stops", LOG_E(&e));
+}
+
 static int start_server(struct supervisor *w, struct err *e)
 {
 	int pair[2];
@@ -651,6 +665,7 @@ static void on_signal(struct supervisor *w)
 	default:
 		if (activation_notify("STOPPING=1", &e) < 0)
 			log_warn("service manager", LOG_E(&e));
+		announce_stop(w);
 		/* A second signal kills the servers at once. */
 		for (unsigned i = 0; i < w->nservers; i++)
 			kill(w->servers[i].pid, w->leaving ? SIGKILL : SIGTERM);

@@ -57,7 +57,7 @@ void pause_begin_disk(struct call *c, struct box *b, pause_done *done)
 	struct pausing *p = pause_do_begin(c, done);
 	struct err e;
 
-	if (checkpoint_pause(c->api->checkpoints, b, c->who.id, &p->wait, &e) < 0)
+	if (checkpoint_pause(c->api->checkpoints, b, CHECKPOINT_PAUSE, c->who.id, &p->wait, &e) < 0)
 		pause_refused(c, b, done, &e);
 }
 

@@ -1017,6 +1017,7 @@ enum {                               /* flags of DONE */
        WIRE_DONE_SKIPPED = 1 << 1,   /* a file could not be read or copied */
        WIRE_DONE_SHARED = 1 << 2,    /* supervisor to server: another server starts; without this
 				      * flag: none but this one is left */
+       WIRE_DONE_STOPS = 1 << 3,     /* supervisor to server: the daemon stops; SIGTERM follows */
 };
 
 struct wire_entry {

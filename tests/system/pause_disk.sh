@@ -311,4 +311,37 @@ a_box_whose_image_is_damaged_stays_on_the_disk_and_can_be_deleted() {
 	is "$code" 204 "$body"
 }
 
+# The last test: the daemon gets another port.
+boxes_of_a_daemon_that_stops_continue_in_the_next_one_if_it_hibernates() {
+	stop_daemon
+	export ATOLL_ON_SHUTDOWN=hibernate
+	start_daemon
+	box
+	other=$b
+	api POST "/v1/boxes/$other/execs" '{"command":["python3","-uc","import socket,time; s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW); print(\"ready\"); time.sleep(1000)"],"background":true}'
+	is "$code" 201 "$body"
+	y=$(get .id)
+	soon output_has "$other" "$y" ready
+	box
+	start "$b"
+	before=$(local_boxes)
+	kill -HUP "$supervisor" # another server takes over: that is no stop
+	taken_over() { [ "$(grep -c '"serving"' "$work/serve.log")" = 2 ] && [ "$(pgrep -cP "$supervisor" -x atoll-server)" = 1 ]; }
+	soon taken_over
+	state_is "$b" running
+	stop_daemon
+	is "$(local_boxes)" $((before - 1)) # the box that cannot be captured
+	kill -9 "$keeper_pid"
+	unset ATOLL_ON_SHUTDOWN
+	start_daemon
+	soon state_is "$b" running
+	send "$b" "$x" two
+	soon output_has "$b" "$x" "$pid $tid 2 two d /tmp"
+	api GET "/v1/boxes/$b/checkpoints"
+	is "$(get '[.items[] | select(.reason == "shutdown")] | length')" 1 "$body"
+	api GET "/v1/boxes/$other/execs/$y"
+	is "$(get .state)" running "$body"
+	for c in $other $b; do api DELETE "/v1/boxes/$c"; done
+}
+
 run_daemon_tests
