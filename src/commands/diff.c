@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DIFF_TEXT, DIFF_NFLAGS };
+static const struct flag flags[DIFF_NFLAGS] = {
+	[DIFF_TEXT] = { "text", 0, FLAG_SWITCH, NULL,
+			"between checkpoints: the texts of changed files, as a patch" },
+};
+
 static void diff_print(const struct cli *cli, const json_t *items)
 {
 	static const char *const columns[] = { "", ">SIZE", "PATH", NULL };
@@ -52,6 +58,37 @@ static void diff_print_change(const struct cli *cli, const json_t *v)
 		printf("%s %s%s%s\n", letter, was, *was ? " -> " : "", api_client_text(v, "path"));
 }
 
+/* As patch(1) reads it. */
+static void diff_print_text(const json_t *v)
+{
+	const char *path = api_client_text(v, "path"), *change = api_client_text(v, "change");
+	const char *text = json_string_value(json_object_get(v, "text"));
+	const char *omitted = api_client_text(v, "text_omitted");
+
+	if (*omitted)
+		printf("%s has no text here: %s\n", path, omitted);
+	if (!text || !*text)
+		return;
+	printf("--- %s%s\n", strcmp(change, "added") ? "a" : "/dev/null",
+	       strcmp(change, "added") ? path : "");
+	printf("+++ %s%s\n%s", strcmp(change, "deleted") ? "b" : "/dev/null",
+	       strcmp(change, "deleted") ? path : "", text);
+}
+
+static void diff_print_items(const struct cli *cli, const json_t *items, int texts)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(items, i, one)
+	{
+		if (texts)
+			diff_print_text(one);
+		else
+			diff_print_change(cli, one);
+	}
+}
+
 /* BOX A [B]: names are those of the box. */
 static int diff_checkpoints(struct api_client *r, const struct args *a)
 {
@@ -70,7 +107,10 @@ static int diff_checkpoints(struct api_client *r, const struct args *a)
 				   one) if (!strcmp(api_client_text(one, "name"), ids[k])) ids[k] =
 			api_client_text(one, "id");
 	free(path);
-	path = api_client_path("/v1/checkpoints/%s/diff?limit=10000&to=%s", ids[0], ids[1]);
+	path = api_client_path(args_has(a, DIFF_TEXT)
+				       ? "/v1/checkpoints/%s/diff?limit=10000&content=1&to=%s"
+				       : "/v1/checkpoints/%s/diff?limit=10000&to=%s",
+			       ids[0], ids[1]);
 	doc = api_client_json(r, "GET", path, NULL);
 	json_decref(all);
 	if (!doc)
@@ -78,8 +118,7 @@ static int diff_checkpoints(struct api_client *r, const struct args *a)
 	if (r->cli->json)
 		api_client_print(doc);
 	else
-		json_array_foreach(json_object_get(doc, "items"), i, one)
-			diff_print_change(r->cli, one);
+		diff_print_items(r->cli, json_object_get(doc, "items"), args_has(a, DIFF_TEXT));
 	more = (long long)api_client_int(doc, "left_out", 0);
 	if (more && !r->cli->json)
 		fprintf(stderr, "atoll: there are %lld more\n", more);
@@ -93,6 +132,11 @@ static int diff_diff(struct api_client *r, const struct args *a)
 
 	if (a->nwords > 1)
 		return diff_checkpoints(r, a);
+	if (args_has(a, DIFF_TEXT)) {
+		api_client_usage(r, "diff: --text needs a checkpoint");
+		cli_error_hint(&r->error, "checkpoints of the box", "atoll checkpoints BOX");
+		return r->status;
+	}
 	if (!a->nwords) {
 		api_client_usage(r, "diff: missing box");
 		cli_error_hint(&r->error, "list", "atoll ls");
@@ -123,6 +167,7 @@ static const struct example examples[] = {
 	{ "atoll diff demo good",
 	  "what has changed since the checkpoint good: A, D, M, R: renamed, T: type, m: mode" },
 	{ "atoll diff demo good better", "what differs between two checkpoints" },
+	{ "atoll diff demo good --text", "the texts of the files, as a patch" },
 	{ 0 },
 };
 
@@ -131,6 +176,8 @@ const struct command command_diff = {
 	.group = "Files",
 	.usage = "BOX [CHECKPOINT [CHECKPOINT]]",
 	.summary = "list the files that changed since the box was created, or since a checkpoint",
+	.flags = flags,
+	.nflags = DIFF_NFLAGS,
 	.max_words = 3,
 	.examples = examples,
 	.run = run_diff,

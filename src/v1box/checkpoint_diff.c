@@ -1,9 +1,11 @@
 /* checkpoint_diff.c - GET /v1/checkpoints/{checkpoint}/diff: what differs from another checkpoint, or from now. */
 #include "v1box/checkpoints.h"
+#include "api/quota.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "checkpoint/compare.h"
 #include "fleet/box_secrets.h"
+#include "v1box/checkpoint_texts.h"
 #include "v1box/file_request.h"
 
 #include <stdio.h>
@@ -17,6 +19,7 @@ const struct field checkpoints_diff_query[] = {
 	{ "to", FIELD_TEXT, 0, 0, STORE_NAME, "the other checkpoint: id, name in the same box, or `now` (default: the present files of its box)", NULL },
 	{ "path", FIELD_TEXT, 0, 0, FILE_REQUEST_PATH, "only this file or folder; relative to /home/user", NULL },
 	{ "limit", FIELD_INT, 0, 1, DIFF_ITEMS_MOST, "maximum number of items (default 1000)", NULL },
+	{ "content", FIELD_BOOL, 0, 0, 0, "1: also the texts of up to 200 files of up to 64 KiB, in the unified format", NULL },
 	{ 0 },
 	/* clang-format on */
 };
@@ -25,6 +28,8 @@ struct checkpoint_diffing {
 	struct call *call;
 	struct checkpoint_job *job;
 	struct checkpoint_files_load *reading;
+	struct checkpoint_texts *texts;
+	json_t *answer; /* while the texts are read */
 	struct checkpoint_files from;
 	struct store_checkpoint a, b; /* without spec */
 	const char *below;            /* "": everything */
@@ -42,6 +47,8 @@ static void diff_left(struct call *c)
 
 	checkpoint_leave(d->job);
 	checkpoint_files_leave(d->reading);
+	checkpoint_texts_leave(d->texts);
+	json_decref(d->answer);
 	checkpoint_files_fini(&d->from);
 }
 
@@ -103,28 +110,92 @@ static json_t *diff_item(const struct checkpoint_difference *x)
 	return doc;
 }
 
+/* ---- texts ---- */
+
+/* NULL: the file of the template. */
+static int diff_is_file(const struct layer_index_fixed *f)
+{
+	return !f || S_ISREG(f->mode);
+}
+
+static void diff_want_text(struct checkpoint_texts *t, json_t *item,
+			   const struct checkpoint_difference *x)
+{
+	uint64_t from = x->from ? x->from->size : 0, to = x->to ? x->to->size : 0;
+
+	if ((x->change == CHANGE_ADDED || x->change == CHANGE_DELETED ||
+	     x->change == CHANGE_CONTENT) &&
+	    diff_is_file(x->from) && diff_is_file(x->to))
+		checkpoint_texts_add(t, item, x->path, x->change != CHANGE_ADDED,
+				     x->change != CHANGE_DELETED, from > to ? from : to);
+}
+
+static void diff_texts_read(void *ctx, const struct err *e)
+{
+	struct checkpoint_diffing *d = ctx;
+	json_t *doc = d->answer;
+
+	d->texts = NULL;
+	d->answer = NULL;
+	if (e) {
+		json_decref(doc);
+		diff_fail(d, e);
+		return;
+	}
+	diff_fini(d);
+	call_json(d->call, 200, doc);
+}
+
+static void diff_read_texts(struct checkpoint_diffing *d, json_t *take_doc)
+{
+	struct checkpoint_texts *t = d->texts;
+	struct err e;
+
+	d->answer = take_doc;
+	if (!quota_box(d->call)) {
+		checkpoint_texts_leave(t);
+		json_decref(take_doc);
+		diff_fini(d);
+	} else if (checkpoint_texts_read(t, d->a.id, d->b.id, diff_texts_read, d, &e) < 0) {
+		json_decref(take_doc);
+		diff_fail(d, &e);
+	}
+}
+
 static void diff_answer(struct checkpoint_diffing *d, const struct checkpoint_files *to)
 {
 	size_t most = (size_t)call_query_int(d->call, "limit", DIFF_ITEMS), left_out = 0;
 	json_int_t count[CHANGE_RENAMED + 1] = { 0 };
-	json_t *items = json_array(), *doc, *counts = json_object();
+	json_t *items = json_array(), *doc, *counts = json_object(), *item;
 	struct checkpoint_differences all;
+
+	if (call_query_flag(d->call, "content"))
+		d->texts = checkpoint_texts_new(d->call);
 
 	checkpoint_compare(&d->from, to, &all);
 	for (size_t i = 0; i < all.n; i++) {
 		if (!diff_is_wanted(d, all.v[i].path))
 			continue;
 		count[all.v[i].change]++;
-		if (json_array_size(items) < most)
-			json_array_append_new(items, diff_item(&all.v[i]));
-		else
+		if (json_array_size(items) < most) {
+			item = diff_item(&all.v[i]);
+			json_array_append_new(items, item);
+			if (d->texts)
+				diff_want_text(d->texts, item, &all.v[i]);
+		} else {
 			left_out++;
+		}
 	}
 	checkpoint_differences_fini(&all);
 	for (unsigned i = 0; i <= CHANGE_RENAMED; i++)
 		json_object_set_new(counts, checkpoint_change_name(i), json_integer(count[i]));
 	doc = json_pack("{s:s, s:s, s:o, s:I, s:o}", "from", d->a.id, "to", d->b.id, "counts",
 			counts, "left_out", (json_int_t)left_out, "items", items);
+	if (d->texts && !checkpoint_texts_is_empty(d->texts)) {
+		diff_read_texts(d, doc);
+		return;
+	}
+	checkpoint_texts_leave(d->texts);
 	diff_fini(d);
 	call_json(d->call, 200, doc);
 }

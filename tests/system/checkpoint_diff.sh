@@ -36,6 +36,39 @@ a_diff_lists_what_has_changed() {
 	rejected 409 ended
 }
 
+a_diff_with_content_has_the_texts_of_changed_files() {
+	box
+	says "$b" 'printf "1\n2\n3\n" >text; printf "a\0b" >binary; seq 1 20000 >large; echo gone >deleted; echo x >mode; echo s >secret; mkdir -m 700 d' >/dev/null
+	take "$b"
+	one=$id
+	says "$b" 'printf "1\ntwo\n3\n" >text; printf "a\0c" >binary; seq 2 20000 >large; rm deleted; chmod 600 mode; echo new >added; ln -s text link' >/dev/null
+	api POST "/v1/boxes/$b/execs" '{"command":"echo 127.0.0.1 me >>/etc/hosts; echo t >/home/user/secret; chmod 600 /home/user/secret; chown root /home/user/secret","user":"root"}'
+	is "$(get .exit_code)" 0 "$body"
+	take "$b"
+	api GET "/v1/checkpoints/$one/diff?to=$id&content=1"
+	is "$code" 200 "$body"
+	text_of() { get ".items[] | select(.path == \"$1\") | .text_omitted // .text // \"none\""; }
+	is "$(text_of /home/user/text)" "@@ -1,3 +1,3 @@
+ 1
+-2
++two
+ 3"
+	is "$(text_of /home/user/binary) $(text_of /home/user/large) $(text_of /home/user/mode) $(text_of /home/user/link)" "binary size none none" "$body"
+	is "$(text_of /home/user/added)" "@@ -0,0 +1 @@
++new"
+	is "$(text_of /home/user/deleted)" "@@ -1 +0,0 @@
+-gone"
+	is "$(text_of /home/user/secret)" unreadable "$body" # to the user of the box
+	text_of /etc/hosts | grep -qx '+127.0.0.1 me' || fail "$body" # a file of the template
+	ATOLL_KEY=$key "$ATOLL" -H "$url" diff "$b" "$one" "$id" --text >patch
+	grep -qx -e '--- a/home/user/text' patch && grep -qx -e '+two' patch && grep -qx -e '--- /dev/null' patch || fail "$(cat patch)"
+	boxes_ended() { api GET /v1/boxes && [ "$(get '.items | length')" = 1 ]; }
+	soon boxes_ended
+	api GET "/v1/checkpoints/$id/diff?to=$id&content=1"
+	is "$code $(get '.items | length')" "200 0" "$body"
+	api DELETE "/v1/boxes/$b"
+}
+
 a_diff_reaches_over_rollbacks_and_forks() {
 	box
 	says "$b" 'echo 1 >a; echo 1 >b' >/dev/null
