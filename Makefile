@@ -44,7 +44,8 @@ forks: build ## real programs continue in copies of their boxes (needs root; min
 	@ATOLL=$(abspath build/atoll) tests/forks/programs.sh
 	@tests/run -b build tests/system/fork_memory.sh
 
-escape-copies: build ## the tests of isolation in forks with memory and in boxes resumed from the disk (needs root; minutes)
+escape-copies: build ## the tests of isolation in forks with memory and in boxes resumed from the disk, and without each step of a copy (needs root and build-test; minutes)
+	@ninja -C build-test atoll atolld atoll-init probe copied >/dev/null
 	@COPIES=all tests/run -b build -t 3600 tests/escape/copies.sh
 
 bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)

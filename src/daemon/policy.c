@@ -15,6 +15,7 @@
 #include "keeper/template.h"
 #include "daemon/commands.h"
 #include "tier/tier.h"
+#include "procimage/copy_steps.h"
 #include "zygote/confine_steps.h"
 
 #include <jansson.h>
@@ -92,6 +93,13 @@ static void seal_steps(struct policy_page *p)
 {
 #define ROW(id, name, why) policy_row(p, name, NULL, why);
 	SEAL_ROWS(ROW)
+#undef ROW
+}
+
+static void copy_steps(struct policy_page *p)
+{
+#define ROW(id, name, why) policy_row(p, name, NULL, why);
+	COPY_ROWS(ROW)
 #undef ROW
 }
 
@@ -205,6 +213,7 @@ static const struct section {
 	{ "steps", "steps of the launcher in the box before init runs, in this order; with the tiers, if not for all", policy_steps },
 	{ "exec", "steps of init in a child before the program runs, in this order", exec_steps },
 	{ "seal", "steps of a warm interpreter after the fork into the box, before it receives a program", seal_steps },
+	{ "copy", "steps of a copy of a running program, before it does what its image says", copy_steps },
 	{ "mounts", "mounts of a box", policy_mounts },
 	{ "masks", "paths of /proc that are hidden or read-only", policy_print_masks },
 	{ "namespaces", "limits of the user namespace, set once", policy_counters },

@@ -193,6 +193,14 @@ static int worker_export(struct worker *w, int init, struct err *e)
 
 /* ---- take ---- */
 
+/* Of this process; see struct confine_spec. */
+static uint32_t worker_without;
+
+static int worker_has(enum copy_step step)
+{
+	return !(worker_without >> step & 1);
+}
+
 static void worker_limits(struct image *im)
 {
 	for (unsigned i = 0; i < limits_nrows; i++) {
@@ -200,7 +208,10 @@ static void worker_limits(struct image *im)
 
 		if (limits_rows[i].resource >= IMAGE_LIMITS)
 			continue;
-		if (l[1] > limits_rows[i].hard)
+		if (!worker_has(COPY_STEP_limits))
+			l[0] = l[1] =
+				UINT64_MAX; /* more than a copy can set: it keeps those of the zygote */
+		else if (l[1] > limits_rows[i].hard)
 			l[1] = limits_rows[i].hard;
 		if (l[0] > l[1])
 			l[0] = l[1];
@@ -481,7 +492,8 @@ static void worker_confinement(struct worker *w, const struct procimage_order *o
 					    .paths = paths,
 					    .filter = host->filter.code,
 					    .filter_rows = host->filter.len,
-					    .exact_files = 1 };
+					    .exact_files = 1,
+					    .without = worker_without };
 	if (abi < 1)
 		return;
 	w->confine.landlock_handled = landlock_handled(abi);
@@ -505,7 +517,7 @@ static int worker_offer_to_oom(struct err *e)
 
 static int worker_prepare(pid_t parent, struct err *e)
 {
-	if (worker_offer_to_oom(e) < 0)
+	if (worker_has(COPY_STEP_oom) && worker_offer_to_oom(e) < 0)
 		return -1;
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
@@ -612,6 +624,7 @@ static _Noreturn void worker_process(const struct procimage_order *first, const 
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	o = *first;
+	worker_without = o.without;
 	/* What boxes have is decided when the zygotes are built; START compares. */
 	if (o.what == PROCIMAGE_LOAD)
 		o.features = FEATURE_BIT(FEATURE_LANDLOCK);

@@ -32,7 +32,7 @@ struct procimage_order { /* TAKE, to the service: fds are the socket of the work
 	} what;
 	uint32_t uid_base;
 	uint32_t keep_stopped; /* TAKE: the programs of the source do not continue */
-	uint32_t pad;
+	uint32_t without; /* TAKE, LOAD; test builds: bits of enum copy_step */
 	uint64_t features; /* of the box: bits of enum jail_feature */
 	/* SAVE, LOAD */
 	char id[WIRE_ID], team[72];

@@ -186,6 +186,20 @@ static unsigned image_count(const struct keeper *k)
 	return n;
 }
 
+/* In a test build: the steps that the file copy-without in the run folder leaves out, as a number. */
+static uint32_t image_without(const struct keeper *k)
+{
+#ifdef ATOLL_TEST
+	auto_fd int fd = openat(k->host.run, "copy-without", O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		return (uint32_t)strtoul(text, NULL, 10);
+#endif
+	(void)k;
+	return 0;
+}
+
 /* fds: besides the socket of the worker, which is the first one. Returns the other end. */
 static int image_start_worker(struct keeper *k, const struct procimage_order *o, int fds[3],
 			      unsigned n, struct err *e)
@@ -238,7 +252,8 @@ static int image_take(struct keeper *k, struct client *c, const struct wire_imag
 {
 	struct keeper_box *b = image_find_box(k, w->box);
 	struct procimage_order o = { .what = PROCIMAGE_TAKE,
-				     .keep_stopped = w->head.flags & WIRE_IMAGE_STOP };
+				     .keep_stopped = w->head.flags & WIRE_IMAGE_STOP,
+				     .without = image_without(k) };
 	struct procimage_job *j;
 	auto_fd int init = -1;
 	int sock;

@@ -262,7 +262,7 @@ static int start_import(const struct worker *w, unsigned i, const struct start_e
 	return worker_request(init, s, sizeof(*s), fds, n, e);
 }
 
-static int start_namespaces(uint64_t features)
+static int start_namespaces(const struct worker *w, uint64_t features)
 {
 	static const struct {
 		uint64_t feature;
@@ -280,6 +280,8 @@ static int start_namespaces(uint64_t features)
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
 		flags |= features & rows[i].feature ? rows[i].flag : 0;
+	if (w->confine.without >> COPY_STEP_namespaces & 1) /* a copy needs these to be born */
+		flags &= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 	return flags;
 }
 
@@ -324,12 +326,14 @@ static int start_one(struct worker *w, unsigned i, const struct procimage_order 
 	struct worker_tree tree;
 	const struct image *im;
 	struct image_target t = { .init = fds[1],
-				  .namespaces = start_namespaces(o->features),
+				  .namespaces = start_namespaces(w, o->features),
 				  .helper = start_helper_pid(w) + (int)i * (RESTORER_PROCESSES + 1),
 				  .tasks = fds + 2,
 				  .ntasks = n - 2,
 				  .outside = outside };
 
+	if (w->confine.without >> COPY_STEP_cgroups & 1)
+		t.ntasks = 0;
 	worker_tree(w, i, &tree);
 	if (ends_open(&x, &w->source[i].state, o->uid_base + JAIL_INIT_ID, e) < 0 ||
 	    ends_fill(&x, &tree, e) < 0)

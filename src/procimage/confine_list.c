@@ -18,6 +18,11 @@ enum {
 	LAST_CAP_OF_OLD_KERNELS = CAP_AUDIT_READ
 };
 
+static int confine_has(const struct confine_spec *s, enum copy_step step)
+{
+	return !(s->without >> step & 1);
+}
+
 static void confine_expect(struct call_list *l, long number, uint64_t value, const uint64_t args[6])
 {
 	call_list_add(l, number, RESTORER_EQUAL, args)->expect = value;
@@ -50,6 +55,10 @@ static void confine_add_caps(struct call_list *l, struct call_data *d)
 
 	CALL(l, SYS_prctl, RESTORER_SUCCEED, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
 	CALL(l, SYS_capset, RESTORER_SUCCEED, at, none);
+}
+
+static void confine_add_privileges(struct call_list *l)
+{
 	CALL(l, SYS_prctl, RESTORER_SUCCEED, PR_SET_NO_NEW_PRIVS, 1);
 	confine_expect(l, SYS_prctl, 1, (const uint64_t[6]){ PR_GET_NO_NEW_PRIVS });
 }
@@ -100,7 +109,7 @@ static void confine_add_filter(const struct confine_spec *s, struct call_list *l
 void confine_list_add_domain(const struct confine_spec *s, struct call_list *l, struct call_data *d)
 {
 	l->step = STEP_CONFINE;
-	if (!s->landlock_handled)
+	if (!s->landlock_handled || !confine_has(s, COPY_STEP_landlock))
 		return;
 	CALL(l, SYS_prctl, RESTORER_SUCCEED, PR_SET_NO_NEW_PRIVS, 1);
 	confine_add_landlock(s, l, d);
@@ -109,13 +118,21 @@ void confine_list_add_domain(const struct confine_spec *s, struct call_list *l, 
 void confine_list_add(const struct confine_spec *s, struct call_list *l, struct call_data *d)
 {
 	l->step = STEP_CONFINE;
-	CALL(l, SYS_keyctl, RESTORER_IGNORE, KEYCTL_JOIN_SESSION_KEYRING, 0);
-	CALL(l, SYS_umask, RESTORER_IGNORE, 022);
-	CALL(l, SYS_chdir, RESTORER_SUCCEED, call_data_add(d, "/", 2, 1));
-	confine_add_bounds(l);
-	confine_add_ids(s, l);
-	confine_add_caps(l, d);
-	if (s->filter)
+	if (confine_has(s, COPY_STEP_keyring))
+		CALL(l, SYS_keyctl, RESTORER_IGNORE, KEYCTL_JOIN_SESSION_KEYRING, 0);
+	if (confine_has(s, COPY_STEP_folder)) {
+		CALL(l, SYS_umask, RESTORER_IGNORE, 022);
+		CALL(l, SYS_chdir, RESTORER_SUCCEED, call_data_add(d, "/", 2, 1));
+	}
+	if (confine_has(s, COPY_STEP_bounds))
+		confine_add_bounds(l);
+	if (confine_has(s, COPY_STEP_identity))
+		confine_add_ids(s, l);
+	if (confine_has(s, COPY_STEP_caps))
+		confine_add_caps(l, d);
+	if (confine_has(s, COPY_STEP_privileges))
+		confine_add_privileges(l);
+	if (s->filter && confine_has(s, COPY_STEP_filter))
 		confine_add_filter(s, l, d);
 }
 

@@ -4,6 +4,7 @@
  * The namespaces and cgroups are entered before, by the helper that forks the copy. */
 #pragma once
 #include "procimage/call_list.h"
+#include "procimage/copy_steps.h"
 
 struct sock_filter;
 
@@ -19,7 +20,8 @@ struct confine_spec {
 	unsigned npaths;
 	const struct sock_filter *filter; /* NULL: no filter */
 	unsigned short filter_rows;
-	int exact_files; /* mapped files must be the same inodes as at the capture */
+	int exact_files;  /* mapped files must be the same inodes as at the capture */
+	uint32_t without; /* test builds: bits of enum copy_step that are left out */
 };
 
 /* Landlock, and no_new_privs, which it needs. Once for a tree, before its processes are born: processes with domains of

@@ -4,7 +4,8 @@
 # captured before and continues in a copy, without another execve (copied.c).
 #
 #	tests/escape/copies.sh			what ./check runs: some of the tests
-#	COPIES=all tests/escape/copies.sh	all tests that apply, in both: make escape-copies, minutes
+#	COPIES=all tests/escape/copies.sh	all tests that apply, in both, and one without each step of a copy (`atoll policy
+#						copy`; needs build-test): make escape-copies, minutes
 . "$(dirname "$0")/lib.sh"
 [ "$tier" = container ] || { echo "1..0 # SKIP only boxes without an engine are captured with their programs"; exit 0; }
 need_keeper
@@ -49,4 +50,67 @@ for name in $resumed; do
 	eval "in_a_resumed_box_$name() { place=resumed; $name; }"
 	names="$names in_a_resumed_box_$name"
 done
+
+# ---- without a step ----
+
+# As in mutants.sh: escaped: the test fails with `escaped`; closed: there is no copy; holds: something else prevents it, too.
+table() {
+	sed 's/#.*//; s/[ 	][ 	]*/ /g; s/ $//; /^ *$/d' <<-'END'
+		the_oom_killer_prefers_boxes_to_host_processes            escaped  OOM score
+		every_process_of_a_box_is_in_its_cgroups_with_its_limits  escaped  cgroups
+		every_namespace_belongs_to_the_box                        escaped  namespaces
+		no_device_node_can_be_created                             holds    landlock             # the filter
+		no_device_node_can_be_created                             holds    system calls         # landlock
+		no_device_node_can_be_created                             escaped  landlock,system calls
+		kernel_keys_of_the_starter_are_not_reachable              holds    keyring              # the filter
+		kernel_keys_of_the_starter_are_not_reachable              escaped  keyring,system calls
+		a_program_starts_in_its_home                              holds    working folder       # the image has one
+		a_program_has_no_capability_and_cannot_gain_one           escaped  capability bounds
+		a_program_runs_as_user_and_has_no_other_ids               escaped  identity
+		a_program_has_no_capability_and_cannot_gain_one           holds    capabilities         # the change of the uid
+		no_program_gains_privileges                               holds    no new privileges    # landlock needs it, too
+		no_program_gains_privileges                               closed   no new privileges,landlock  # then no filter can be loaded
+		no_program_gains_privileges                               escaped  no new privileges,landlock,system calls
+		the_seccomp_filter_is_active                              escaped  system calls
+		system_calls_that_no_box_needs_are_rejected               escaped  system calls
+		rlimits_are_those_of_the_policy                           escaped  resource limits
+	END
+}
+mask_of() { # STEP,STEP...
+	mask=0
+	echo "$1" | tr , '\n' >steps
+	while read -r step; do
+		at=$(policy copy 'r["name"]' | grep -nx "$step" | cut -d : -f 1)
+		[ "$at" ] || fail "there is no step '$step'"
+		mask=$((mask | 1 << (at - 1)))
+	done <steps
+	echo $mask
+}
+left_out() { # TEST WANT STEPS
+	mask=$(mask_of "$3")
+	ATOLL=$ATOLL_TEST_BIN
+	own_keeper "$ATOLL"
+	is "$said" R
+	echo "$mask" >run/copy-without
+	mkdir test
+	status=0
+	(set -e && cd test && place=copied && $1) >said 2>&1 </dev/null || status=$?
+	keeper_gone
+	case $status in 9) got=escaped ;; 8) got=closed ;; 0) got=holds ;; 77) skip "$(cat "$work/skip")" ;; *) got="failed: $(cat said)" ;; esac
+	is "$got" "$2" "$(head -n 3 said)"
+}
+every_step_of_a_copy_is_left_out_once() {
+	policy copy 'r["name"]' | sort >rows
+	table | cut -d ' ' -f 3- | tr , '\n' | sort -u >tried
+	is "$(comm -23 rows tried)" ""
+}
+if [ "${COPIES-}" = all ] && [ -x "$(dirname "$ATOLL_TEST_BIN")/copied" ]; then
+	names="$names every_step_of_a_copy_is_left_out_once"
+	table >"$work/table"
+	while read -r promise want steps; do
+		name=$(echo "without_${steps}_${promise}_$want" | tr ' ,A-Z' '__a-z')
+		eval "$name() { left_out $promise $want '$steps'; }"
+		names="$names $name"
+	done <"$work/table"
+fi
 run_these $names
