@@ -6,7 +6,6 @@
 #include "jail/feature.h"
 #include "jail/landlock.h"
 #include "jail/launch.h"
-#include "jail/rlimits.h"
 #include "keeper/host_state.h"
 #include "keeper/procimage_cipher.h"
 #include "keeper/procimage_worker.h"
@@ -39,7 +38,6 @@ enum {
 	KEPT_MS =
 		120000 /* programs that stay stopped continue if the keeper says nothing for so long */
 };
-#define IMAGE_FILE_MOST (UINT64_C(256) << 20)
 #define BIT(cap) (UINT64_C(1) << CAP_##cap)
 #ifndef CAP_CHECKPOINT_RESTORE
 #define CAP_CHECKPOINT_RESTORE 40
@@ -192,59 +190,6 @@ static int worker_export(struct worker *w, int init, struct err *e)
 }
 
 /* ---- take ---- */
-
-/* Of this process; see struct confine_spec. */
-static uint32_t worker_without;
-
-static int worker_has(enum copy_step step)
-{
-	return !(worker_without >> step & 1);
-}
-
-static void worker_limits(struct image *im)
-{
-	for (unsigned i = 0; i < limits_nrows; i++) {
-		uint64_t *l = image_program(im)->limits[limits_rows[i].resource];
-
-		if (limits_rows[i].resource >= IMAGE_LIMITS)
-			continue;
-		if (!worker_has(COPY_STEP_limits))
-			l[0] = l[1] =
-				UINT64_MAX; /* more than a copy can set: it keeps those of the zygote */
-		else if (l[1] > limits_rows[i].hard)
-			l[1] = limits_rows[i].hard;
-		if (l[0] > l[1])
-			l[0] = l[1];
-	}
-}
-
-int worker_decode_image(struct image *im, char *take_bytes, uint64_t bytes, struct err *e)
-{
-	if (procimage_decode(im, take_bytes, bytes, e) < 0)
-		return -1;
-	worker_limits(im);
-	return 0;
-}
-
-/* A private copy: the capture could change the file after the check. */
-static int worker_read_image(struct image *im, char **out, uint64_t *out_len, int file,
-			     uint64_t bytes, struct err *e)
-{
-	uint64_t have = 0;
-	ssize_t n = 1;
-
-	if (!bytes || bytes > IMAGE_FILE_MOST)
-		return err_set(e, ERR_LIMIT, "an image of %llu bytes", (unsigned long long)bytes);
-	*out_len = bytes;
-	*out = malloc(bytes);
-	if (!*out)
-		abort();
-	while (have < bytes && (n = pread(file, *out + have, bytes - have, (off_t)have)) > 0)
-		have += (uint64_t)n;
-	if (have < bytes)
-		return err_set(e, ERR_SYS, "the image is shorter than its capture said");
-	return worker_decode_image(im, *out, bytes, e);
-}
 
 static int worker_host_pid(int pidfd, struct err *e)
 {
@@ -493,7 +438,7 @@ static void worker_confinement(struct worker *w, const struct procimage_order *o
 					    .filter = host->filter.code,
 					    .filter_rows = host->filter.len,
 					    .exact_files = 1,
-					    .without = worker_without };
+					    .without = o->without };
 	if (abi < 1)
 		return;
 	w->confine.landlock_handled = landlock_handled(abi);
@@ -515,9 +460,9 @@ static int worker_offer_to_oom(struct err *e)
 	return fd < 0 || write(fd, "500", 3) != 3 ? err_sys(e, "write 500 to oom_score_adj") : 0;
 }
 
-static int worker_prepare(pid_t parent, struct err *e)
+static int worker_prepare(const struct procimage_order *o, pid_t parent, struct err *e)
 {
-	if (worker_has(COPY_STEP_oom) && worker_offer_to_oom(e) < 0)
+	if (!(o->without >> COPY_STEP_oom & 1) && worker_offer_to_oom(e) < 0)
 		return -1;
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
@@ -551,7 +496,7 @@ static int worker_begin(struct worker *w, const struct procimage_order *o, struc
 	uint64_t began_ns = now_ns();
 	int rc;
 
-	if (worker_prepare(service_pid, e) < 0)
+	if (worker_prepare(o, service_pid, e) < 0)
 		return -1;
 	if (o->what == PROCIMAGE_TAKE) {
 		w->features = o->features;
@@ -624,7 +569,7 @@ static _Noreturn void worker_process(const struct procimage_order *first, const 
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	o = *first;
-	worker_without = o.without;
+	worker_set_test(o.without, o.spoil);
 	/* What boxes have is decided when the zygotes are built; START compares. */
 	if (o.what == PROCIMAGE_LOAD)
 		o.features = FEATURE_BIT(FEATURE_LANDLOCK);

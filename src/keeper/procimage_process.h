@@ -32,7 +32,10 @@ struct procimage_order { /* TAKE, to the service: fds are the socket of the work
 	} what;
 	uint32_t uid_base;
 	uint32_t keep_stopped; /* TAKE: the programs of the source do not continue */
-	uint32_t without; /* TAKE, LOAD; test builds: bits of enum copy_step */
+	uint32_t without;      /* TAKE; test builds: bits of enum copy_step */
+	uint32_t
+		spoil; /* TAKE; test builds: images are changed at random, from this number; 0: not */
+	uint32_t pad;
 	uint64_t features; /* of the box: bits of enum jail_feature */
 	/* SAVE, LOAD */
 	char id[WIRE_ID], team[72];

@@ -186,17 +186,18 @@ static unsigned image_count(const struct keeper *k)
 	return n;
 }
 
-/* In a test build: the steps that the file copy-without in the run folder leaves out, as a number. */
-static uint32_t image_without(const struct keeper *k)
+/* In a test build: the number in a file of the run folder; 0: there is none. */
+static uint32_t image_test_number(const struct keeper *k, const char *name)
 {
 #ifdef ATOLL_TEST
-	auto_fd int fd = openat(k->host.run, "copy-without", O_RDONLY | O_CLOEXEC);
+	auto_fd int fd = openat(k->host.run, name, O_RDONLY | O_CLOEXEC);
 	char text[32] = "";
 
 	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
 		return (uint32_t)strtoul(text, NULL, 10);
 #endif
 	(void)k;
+	(void)name;
 	return 0;
 }
 
@@ -253,7 +254,8 @@ static int image_take(struct keeper *k, struct client *c, const struct wire_imag
 	struct keeper_box *b = image_find_box(k, w->box);
 	struct procimage_order o = { .what = PROCIMAGE_TAKE,
 				     .keep_stopped = w->head.flags & WIRE_IMAGE_STOP,
-				     .without = image_without(k) };
+				     .without = image_test_number(k, "copy-without"),
+				     .spoil = image_test_number(k, "image-spoil") };
 	struct procimage_job *j;
 	auto_fd int init = -1;
 	int sock;

@@ -56,6 +56,11 @@ must_check int worker_start(struct worker *w, const struct procimage_order *o, c
 /* A private copy of the tables of an image is at *out, and the image refers to it. Limits are cut to those of boxes. */
 must_check int worker_decode_image(struct image *im, char *take_bytes, uint64_t bytes,
 				   struct err *e);
+/* The same for a file of a capture, which could still change it. */
+must_check int worker_read_image(struct image *im, char **out, uint64_t *out_len, int file,
+				 uint64_t bytes, struct err *e);
+/* Test builds: see struct procimage_order. */
+void worker_set_test(uint32_t without, uint32_t spoil);
 /* procimage_save.c: everything to a file, by a confined process that encrypts it. */
 must_check int worker_save(struct worker *w, const struct procimage_order *o, int file,
 			   uint64_t *out_bytes, struct err *e);

@@ -104,8 +104,58 @@ every_step_of_a_copy_is_left_out_once() {
 	table | cut -d ' ' -f 3- | tr , '\n' | sort -u >tried
 	is "$(comm -23 rows tried)" ""
 }
+
+# ---- hostile images ----
+
+# A capture is a process of the box: what it sends is whatever the box wants. Here its images are changed at random. A copy
+# is refused, ends, or does something else; nothing else changes.
+a_hostile_image_harms_its_own_box_only() {
+	ATOLL=$ATOLL_TEST_BIN
+	own_keeper "$ATOLL"
+	is "$said" R
+	trap 'kill "$canary_process" 2>/dev/null; kill -9 "$keeper" 2>/dev/null || :' EXIT
+	watch_host_of_test
+	place=box
+	held 8 a # a neighbour
+	neighbour=$program
+	n=0
+	while [ $n -lt "${IMAGES:-300}" ]; do
+		n=$((n + 1))
+		echo $((n * 7919 + ${SEED:-1})) >run/image-spoil
+		status=0
+		timeout -s KILL 60 "$(dirname "$ATOLL")/copied" "$bin/probe" facts uid caps switches ns >out 2>err </dev/null || status=$?
+		if [ $status = 125 ]; then
+			refused=$((${refused:-0} + 1))
+		elif [ $status = 0 ] && grep -q '^uid' out; then
+			whole=$((${whole:-0} + 1))
+			case $(sed -n 's/^\(uid\|bounding\|no_new_privs\|seccomp\) //p' out | tr '\n' ' ') in
+			'1000 1000 1000 000000000 1 2 ') ;;
+			*) escaped "image $n: $(tr '\n' ';' <out)" ;;
+			esac
+		fi
+		unharmed
+		[ -d "/proc/$neighbour" ] || escaped "image $n: the neighbour has ended"
+		[ "$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$keeper/status")" != Z ] || escaped "image $n: the keeper has ended"
+	done
+	echo "# of $n images ${refused:-0} were refused, ${whole:-0} copies worked as without a change"
+	freed 8 a
+	only_the_pool() { [ "$("$ATOLL" ps -q | wc -l)" = 0 ] && [ -z "$(pgrep -x atoll-image)" ]; }
+	soon only_the_pool
+	rm run/image-spoil
+	place=copied
+	facts uid
+	shows uid "1000 1000 1000"
+	keeper_gone
+}
+watch_host_of_test() {
+	echo "a word from outside, $$" >"$work/canary"
+	sleep 1000000 &
+	canary_process=$!
+	soon runs_sleep
+	host_facts >"$work/host_facts"
+}
 if [ "${COPIES-}" = all ] && [ -x "$(dirname "$ATOLL_TEST_BIN")/copied" ]; then
-	names="$names every_step_of_a_copy_is_left_out_once"
+	names="$names a_hostile_image_harms_its_own_box_only every_step_of_a_copy_is_left_out_once"
 	table >"$work/table"
 	while read -r promise want steps; do
 		name=$(echo "without_${steps}_${promise}_$want" | tr ' ,A-Z' '__a-z')
