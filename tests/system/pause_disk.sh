@@ -149,6 +149,43 @@ a_damaged_or_foreign_image_is_refused_with_the_reason() {
 	api DELETE "/v1/checkpoints/$k"
 }
 
+a_checkpoint_that_is_deleted_or_loses_its_layer_while_boxes_start_from_it_harms_no_box() {
+	box
+	start "$b"
+	for turn in 1 2 3; do
+		api POST "/v1/boxes/$b/checkpoints" '{"memory":true,"wait":"durable"}'
+		is "$code" 201 "$body"
+		k=$(get .id)
+		curl -sS -o forked -H "X-API-Key: $key" -d "{\"from\":\"$k\",\"memory\":true,\"count\":4}" "$url/v1/boxes/$b/fork" &
+		asked=$!
+		sleep "0.0$turn"
+		api DELETE "/v1/checkpoints/$k"
+		is "$code" 204 "$body"
+		wait $asked
+		for c in $(jq -r '.items[]?.box.id? // empty' forked); do # those that were created are whole
+			y=$(running "$c")
+			send "$c" "$y" copy
+			soon output_has "$c" "$y" "$pid $tid 2 copy d /tmp"
+			api DELETE "/v1/boxes/$c"
+		done
+	done
+	api PUT "/v1/boxes/$b/files?path=another" x # else it would have no layer
+	api POST "/v1/boxes/$b/checkpoints" '{"memory":true,"wait":"durable"}'
+	is "$code" 201 "$body"
+	k=$(get .id)
+	rm "$state/checkpoints/layers/$k.erofs"
+	for memory in true false; do
+		api POST /v1/boxes "{\"checkpoint\":\"$k\",\"memory\":$memory}"
+		case $code in 404 | 409) ;; *) is "$code" "404 or 409" "$body" ;; esac
+		case $body in *layer*) ;; *) is "$body" "*layer*" ;; esac
+	done
+	send "$b" "$x" two
+	soon output_has "$b" "$x" "$pid $tid 2 two d /tmp"
+	api DELETE "/v1/boxes/$b"
+	api DELETE "/v1/checkpoints/$k"
+	is "$code" 204 "$body"
+}
+
 a_box_that_is_paused_to_the_disk_continues_after_everything_was_killed() {
 	box '{"name":"sleeper"}'
 	start "$b"
@@ -324,13 +361,13 @@ boxes_of_a_daemon_that_stops_continue_in_the_next_one_if_it_hibernates() {
 	soon output_has "$other" "$y" ready
 	box
 	start "$b"
-	before=$(local_boxes)
+	is "$(local_boxes)" 2
 	kill -HUP "$supervisor" # another server takes over: that is no stop
 	taken_over() { [ "$(grep -c '"serving"' "$work/serve.log")" = 2 ] && [ "$(pgrep -cP "$supervisor" -x atoll-server)" = 1 ]; }
 	soon taken_over
 	state_is "$b" running
 	stop_daemon
-	is "$(local_boxes)" $((before - 1)) # the box that cannot be captured
+	is "$(local_boxes)" 1 # the one that cannot be captured
 	kill -9 "$keeper_pid"
 	unset ATOLL_ON_SHUTDOWN
 	start_daemon
