@@ -10,6 +10,7 @@
 // reached in this way, has the feature; skipped features are named in a comment.
 'use strict';
 const assert = require('node:assert/strict');
+const { AsyncLocalStorage } = require('node:async_hooks');
 const path = require('node:path');
 const { createRequire } = require('node:module');
 const { pathToFileURL } = require('node:url');
@@ -37,6 +38,19 @@ function lengthen(of) {
 	}
 }
 
+// What the last cell of each test has reported: a test that compares a result fails with "undefined" only.
+const cells = new AsyncLocalStorage();
+function note_errors(of) {
+	const called = of.runCode;
+
+	of.runCode = async function (...args) {
+		const ran = await called.apply(this, args);
+
+		if (cells.getStore()) cells.getStore().error = ran.error && `${ran.error.name}: ${ran.error.value}`;
+		return ran;
+	};
+}
+
 // load FOLDER: the packages installed there.
 function load(folder) {
 	const from = createRequire(path.join(path.resolve(folder), 'package.json'));
@@ -44,6 +58,7 @@ function load(folder) {
 	const ci = from('@e2b/code-interpreter');
 
 	if (PATIENCE > 1) [sdk.Sandbox, sdk.Sandbox.prototype, ci.Sandbox, ci.Sandbox.prototype].forEach(lengthen);
+	note_errors(ci.Sandbox.prototype);
 	from.import = (name) => import(pathToFileURL(from.resolve(name)));
 	return { folder: path.resolve(folder), from, sdk, ci, Sandbox: ci.Sandbox };
 }
@@ -76,10 +91,11 @@ async function run_one(shared, name, fn) {
 		mine.push(box);
 		return box;
 	};
+	const cell = {};
 	let error;
 
 	try {
-		await limited(fn({ ...shared, make, soon, mine, patience: PATIENCE }), LIMIT_MS);
+		await limited(cells.run(cell, fn, { ...shared, make, soon, mine, patience: PATIENCE }), LIMIT_MS);
 	} catch (e) {
 		error = e;
 	}
@@ -87,6 +103,7 @@ async function run_one(shared, name, fn) {
 	const lines = error ? String(error.stack || error).split('\n').slice(0, 14) : [];
 
 	if (error && error.cause) lines.unshift(`cause: ${error.cause.message || error.cause}`);
+	if (error && cell.error) lines.unshift(`the last cell: ${cell.error}`);
 	console.log([`${error ? 'not ok' : 'ok'} - ${shared.title}: ${name}`, ...lines.map((l) => `#   ${l}`)].join('\n'));
 	return !error;
 }
