@@ -331,9 +331,13 @@ static void postgres_classify(struct err *e, const struct pg_result *r)
 
 	if (e->kind)
 		return; /* the first error is the cause of the others */
-	/* Class 23: a constraint. All others may be different at the next attempt. */
-	err_set(e, !strncmp(state, "23", 2) ? ERR_CONFLICT : ERR_SYS, "database: %.160s (%s)",
-		text ? text : "the transaction was aborted", state);
+	/* Class 23: a constraint. 22 and 54: a value that this database cannot have. All others may be different at the next
+	 * attempt. */
+	err_set(e,
+		!strncmp(state, "23", 2)                               ? ERR_CONFLICT
+		: !strncmp(state, "22", 2) || !strncmp(state, "54", 2) ? ERR_INVALID
+								       : ERR_SYS,
+		"database: %.160s (%s)", text ? text : "the transaction was aborted", state);
 }
 
 static int postgres_is_standby(const struct pg_result *r)

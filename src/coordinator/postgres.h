@@ -45,7 +45,8 @@ struct postgres_answer { /* valid during done() */
 	const struct pg_result *results[POSTGRES_STATEMENTS];
 	unsigned n;
 };
-/* e: NULL: committed. ERR_SYS: unknown, or the server could not do it. ERR_CONFLICT: a constraint was violated. */
+/* e: NULL: committed. ERR_SYS: unknown, or the server could not do it. ERR_CONFLICT: a constraint was violated. ERR_INVALID: a
+ * value that the database cannot have. The last two: nothing was changed, and the same transaction fails again. */
 typedef void postgres_done(void *user, const struct postgres_answer *a, const struct err *e);
 
 /* The statements are one transaction (READ COMMITTED: each one sees what others have committed before it). */

@@ -206,11 +206,12 @@ int query_send(struct postgres *p, const json_t *m, postgres_done *done, void *u
 	struct postgres_statement v[POSTGRES_STATEMENTS] = { 0 };
 	unsigned n = 0;
 
+	/* The server is of another version: the database has not rejected anything. */
 	if (!q)
-		return err_set(e, ERR_INVALID, "the cluster process has no query '%.40s'",
+		return err_set(e, ERR_SYS, "the cluster process has no query '%.40s'",
 			       name ? name : "");
 	if (json_array_size(params) != q->params)
-		return err_set(e, ERR_INVALID, "query %s has %u values, not %zu", name, q->params,
+		return err_set(e, ERR_SYS, "query %s has %u values, not %zu", name, q->params,
 			       json_array_size(params));
 	for (; n < POSTGRES_STATEMENTS && q->statements[n].sql; n++) {
 		v[n].sql = q->statements[n].sql;

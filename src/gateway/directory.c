@@ -2,7 +2,8 @@
  *
  *   a batch of a node -> directory_check() -> behind the other batches of that node -> directory_rows -> acknowledged
  *
- * One batch of a node is under way at a time, so that an acknowledgement covers all before it. */
+ * One batch of a node is under way at a time, so that an acknowledgement covers all before it. A batch that the database
+ * rejects is divided until the row is found; that row is left out, the others are stored. */
 #include "gateway/directory.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -33,6 +34,7 @@ struct directory_batch {
 	unsigned rows;
 	char *text;
 	int is_sent;
+	int is_part; /* its end is in the next batch, which is acknowledged */
 	void (*kept)(void *user, uint64_t last); /* NULL: of a node */
 	void *user;
 };
@@ -138,16 +140,85 @@ static void directory_drop(struct directory_batch *b)
 	free(b);
 }
 
-static void directory_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
+/* Stored, or nothing of it can be stored. */
+static void directory_finish(struct directory_batch *b)
 {
-	struct directory_batch *b = loop_owner(r, struct directory_batch, request);
 	struct directory *d = b->directory;
 	void (*kept)(void *user, uint64_t last) = b->kept;
 	void *user = b->user;
 	unsigned node = b->node;
 	uint64_t last = b->last;
+	int is_part = b->is_part;
+
+	directory_drop(b);
+	if (kept && !is_part)
+		kept(user, last);
+	else if (!is_part)
+		tunnels_rows_kept(d->tunnels, node, last);
+	directory_go(d);
+}
+
+static void directory_set_rows(struct directory_batch *b, json_t *take_rows)
+{
+	free(b->text);
+	b->text = json_dumps(take_rows, JSON_COMPACT);
+	b->rows = (unsigned)json_array_size(take_rows);
+	json_decref(take_rows);
+}
+
+/* The first half of its rows becomes a batch of its own, before it. */
+static void directory_divide(struct directory_batch *b, const json_t *rows)
+{
+	struct directory *d = b->directory;
+	struct directory_batch *half = calloc(1, sizeof(*half)), **at = directory_find(d, b);
+	json_t *first = json_array(), *second = json_array(), *row;
+	size_t i;
+
+	if (!half)
+		abort();
+	json_array_foreach((json_t *)rows, i, row)
+		json_array_append(i < json_array_size(rows) / 2 ? first : second, row);
+	*half = (struct directory_batch){
+		.next = b, .directory = d, .node = b->node, .last = b->last, .is_part = 1
+	};
+	*at = half;
+	d->figures.waiting++;
+	directory_set_rows(half, first);
+	directory_set_rows(b, second);
+	b->is_sent = 0;
+	directory_go(d);
+}
+
+/* The same rows would be rejected again, and all that this node sends later would wait for them. */
+static void directory_rejected(struct directory_batch *b, const struct err *e)
+{
+	json_t *rows = json_loads(b->text, 0, NULL), *row = json_array_get(rows, 0);
+	const char *kind = json_string_value(json_object_get(row, "kind")),
+		   *id = json_string_value(json_object_get(row, "id"));
+
+	if (json_array_size(rows) > 1) {
+		directory_divide(b, rows);
+	} else {
+		log_error(
+			"the database rejects a row of a node, which is left out of the directory",
+			LOG_U("node", b->node), LOG_S("kind", kind ? kind : ""),
+			LOG_S("id", id ? id : ""), LOG_E(e));
+		b->directory->figures.rejected++;
+		directory_finish(b);
+	}
+	json_decref(rows);
+}
+
+static void directory_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
+{
+	struct directory_batch *b = loop_owner(r, struct directory_batch, request);
+	struct directory *d = b->directory;
 
 	(void)answer;
+	if (e && (e->kind == ERR_CONFLICT || e->kind == ERR_INVALID)) {
+		directory_rejected(b, e);
+		return;
+	}
 	if (e) { /* not known whether it was stored */
 		b->is_sent = 0;
 		if (d->figures.repeated++ % DIRECTORY_LOG_EACH == 0)
@@ -158,12 +229,7 @@ static void directory_answered(struct cluster_request *r, const json_t *answer, 
 	}
 	d->figures.batches++;
 	d->figures.rows += b->rows;
-	directory_drop(b);
-	if (kept)
-		kept(user, last);
-	else
-		tunnels_rows_kept(d->tunnels, node, last);
-	directory_go(d);
+	directory_finish(b);
 }
 
 static int directory_has_earlier(const struct directory *d, const struct directory_batch *b)

@@ -34,6 +34,7 @@ must_check int directory_check(const json_t *rows, unsigned node, struct err *e)
 
 struct directory_figures {
 	uint64_t rows, batches, repeated, refused;
-	unsigned waiting; /* batches */
+	uint64_t rejected; /* rows that the database rejects; they are left out */
+	unsigned waiting;  /* batches */
 };
 struct directory_figures directory_figures(const struct directory *d);

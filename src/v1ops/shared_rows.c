@@ -157,33 +157,44 @@ static void shared_take_all(struct api *a, json_t *rows)
 	}
 }
 
-static int shared_is_kept(const json_t *keep, const struct store_shared_row *r)
+/* By their texts, so that a node with many rows does not search a list for each of them. */
+static json_t *shared_keep_set(const json_t *keep)
 {
-	char text[STORE_SHARED_ID + 16];
+	json_t *set = json_object();
 	const json_t *one;
 	size_t i;
 
+	json_array_foreach(keep, i, one) if (json_is_string(one))
+		json_object_set_new_nocheck(set, json_string_value(one), json_true());
+	return set;
+}
+
+static int shared_is_kept(const json_t *set, const struct store_shared_row *r)
+{
+	char text[STORE_SHARED_ID + 16];
+
 	snprintf(text, sizeof(text), "%s %s", r->kind, r->id);
-	json_array_foreach(keep, i, one) if (json_is_string(one) &&
-					     strcmp(json_string_value(one), text) == 0) return 1;
-	return 0;
+	return json_object_get(set, text) != NULL;
 }
 
 static int shared_remove_others(struct api *a, const json_t *keep, struct err *e)
 {
 	struct store_shared_rows all;
+	json_t *set;
 	int rc = 0;
 
 	if (!json_is_array(keep))
 		return 0;
 	if (store_shared_marked(a->store, 0, &all, e) < 0)
 		return -1;
+	set = shared_keep_set(keep);
 	for (unsigned i = 0; rc == 0 && i < all.n; i++) {
-		if (shared_is_kept(keep, &all.v[i]))
+		if (shared_is_kept(set, &all.v[i]))
 			continue;
 		rc = store_shared_drop(a->store, all.v[i].kind, all.v[i].id, e);
 		shared_row_came(a, all.v[i].kind, all.v[i].id);
 	}
+	json_decref(set);
 	store_shared_rows_fini(&all);
 	return rc;
 }

@@ -189,6 +189,27 @@ a_box_and_its_runs_events_and_audit_rows_are_in_the_lists_of_both_gateways() {
 	soon all_kept
 }
 
+a_row_that_the_database_rejects_does_not_hold_up_the_others() {
+	soon works_at "$other" "$key"
+	start_node
+	create '{}'
+	sql "alter table atoll.events add constraint no_pause check (row ->> 'type' <> 'box.paused')"
+	for action in pause resume; do
+		ask POST "/v1/boxes/$box/$action" -H "$json_body" -d '{}'
+		is "$status" 200 "$(cat body)"
+	done
+	ask POST "/v1/boxes/$box/execs" -H "$json_body" -d '{"command": "true"}'
+	run=$(of_body .id)
+	has_run() { ask_other GET "/v1/runs?box=$box" && [ "$(of_body '.items[0].id')" = "$run" ]; }
+	soon has_run
+	all_kept() { [ "$(sqlite3 "$work/one/state/server/atoll.db" 'select count(*) from directory_rows')" = 0 ]; }
+	soon all_kept
+	is "$(sql "select string_agg(row ->> 'type', ' ' order by seq) from atoll.events where box = '$box'")" 'box.created box.resumed run.ended'
+	is "$(cat "$work/gw1/log" "$work/gw2/log" | grep -c 'the database rejects a row')" 1
+	sql "alter table atoll.events drop constraint no_pause"
+	ask DELETE "/v1/boxes/$box"
+}
+
 an_idempotency_key_reaches_the_node_that_it_was_used_at_first() {
 	soon works_at "$other" "$key"
 	start_node
