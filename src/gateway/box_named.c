@@ -1,8 +1,10 @@
-/* box_named.c - see box_named.h. All nodes are asked, as the caller; of two boxes of one name the older one counts. */
+/* box_named.c - see box_named.h. The node that the id names is asked, or all nodes, as the caller; of two boxes of one name
+ * the older one counts. */
 #include "gateway/box_named.h"
 #include "api/identity.h"
 #include "gateway/gateway.h"
 #include "gateway/gateway_call.h"
+#include "gateway/moved.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@ struct box_named {
 	struct fanout fanout;
 	struct call *call;
 	call_box_found *done;
+	int node; /* -1: all */
 	char path[STORE_NAME + 16];
 };
 
@@ -26,8 +29,9 @@ static void box_named_drop(struct call *c)
 
 static const char *box_named_target(void *user, unsigned node)
 {
-	(void)node;
-	return ((struct box_named *)user)->path;
+	const struct box_named *x = user;
+
+	return x->node < 0 || x->node == (int)node ? x->path : NULL;
 }
 
 static void box_named_answered(struct fanout *f)
@@ -39,11 +43,14 @@ static void box_named_answered(struct fanout *f)
 	int node = find_oldest(f);
 
 	for (unsigned i = 0; i < f->n; i++) {
-		const char *text = json_string_value(json_object_get(f->v[i].doc, "id"));
+		const json_t *doc = f->v[i].doc;
+		const char *text = json_string_value(json_object_get(doc, "id")),
+			   *state = json_string_value(json_object_get(doc, "state"));
 
 		if (!f->v[i].status)
 			snprintf(missing, sizeof(missing), "%s", f->v[i].name);
-		else if ((int)f->v[i].request.node == node && text && id_valid(text))
+		else if ((int)f->v[i].request.node == node && text && id_valid(text) && state &&
+			 strcmp(state, "deleted") != 0)
 			snprintf(id, sizeof(id), "%s", text);
 	}
 	c->drop = NULL;
@@ -55,6 +62,14 @@ static void box_named_answered(struct fanout *f)
 		return;
 	}
 	done(c, id);
+}
+
+/* -1: the name is no id of a node. */
+static int box_named_node(const struct gateway *g, const char *name)
+{
+	int node = gateway_moved_node(g->moved, name, strlen(name));
+
+	return node >= 0 && tunnels_find(g->tunnels, (unsigned)node) ? node : -1;
 }
 
 void gateway_box_named(struct call *c, const char *name, call_box_found *done)
@@ -71,6 +86,7 @@ void gateway_box_named(struct call *c, const char *name, call_box_found *done)
 		done(c, "");
 		return;
 	}
+	x->node = box_named_node(c->api->gateway, name);
 	snprintf(x->path, sizeof(x->path), "/v1/boxes/%s", name);
 	identity_text(&who, identity);
 	x->fanout = (struct fanout){ .done = box_named_answered, .user = x };

@@ -18,6 +18,7 @@ static const struct target_row {
 } target_rows[] = {
 	{ "POST", "/v1/boxes", TARGET_CREATE, 0, "/v1/boxes" },
 	{ "GET", "/v1/boxes", TARGET_LIST, TARGET_PAGE, NULL },
+	{ NULL, "/v1/boxes/{id}/shares/**", TARGET_LOCAL, 0, NULL }, /* keys of the gateway */
 	{ NULL, "/v1/boxes/{id}/**", TARGET_NODE, 0, "/v1/boxes" },
 	{ "POST", "/v1/run", TARGET_CREATE, 0, NULL },
 	{ "GET", "/v1/runs", TARGET_LIST, TARGET_PAGE, NULL },

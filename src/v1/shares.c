@@ -25,11 +25,22 @@ const struct field shares_create_fields[] = {
 	{ 0 },
 };
 
-static int shares_contain(const struct store_key *k, const struct box *b)
+/* Then() with the id of the box that the path names. The links of a gateway are its own keys, which all gateways know; the
+ * box is on a node. */
+static void shares_of_box(struct call *c, call_box_found *then)
 {
-	return !strncmp(k->name, SHARES_PREFIX, strlen(SHARES_PREFIX)) &&
-	       !strcmp(k->box, b->row.id) && !k->revoked &&
-	       (!k->expires_ns || k->expires_ns > fleet_now_ns());
+	const struct box *b;
+
+	if (c->api->box_of_cluster && !c->req->trusted_peer)
+		c->api->box_of_cluster(c, call_param(c, 0), then);
+	else if ((b = call_box_peek(c, 0)))
+		then(c, b->row.id);
+}
+
+static int shares_contain(const struct store_key *k, const char *box)
+{
+	return !strncmp(k->name, SHARES_PREFIX, strlen(SHARES_PREFIX)) && !strcmp(k->box, box) &&
+	       !k->revoked && (!k->expires_ns || k->expires_ns > fleet_now_ns());
 }
 
 static json_t *shares_json(const struct store_key *k)
@@ -45,68 +56,78 @@ static json_t *shares_json(const struct store_key *k)
 }
 
 /* The shares of a box that are not expired. */
-static json_t *shares_read(struct call *c, const struct box *b, struct err *e)
+static json_t *shares_read(struct call *c, const char *box, struct err *e)
 {
 	struct store_keys keys = { 0 };
 	json_t *items;
 
-	if (store_key_list(c->api->store, b->row.team, NULL, STORE_PAGE_MAX, &keys, e) < 0)
+	if (store_key_list(c->api->store, c->who.team, NULL, STORE_PAGE_MAX, &keys, e) < 0)
 		return NULL;
 	items = json_array();
 	for (unsigned i = 0; i < keys.n; i++)
-		if (shares_contain(&keys.v[i], b))
+		if (shares_contain(&keys.v[i], box))
 			json_array_append_new(items, shares_json(&keys.v[i]));
 	store_keys_fini(&keys);
 	return items;
 }
 
-void shares_list(struct call *c)
+/* box "": there is none. */
+static int shares_no_box(struct call *c, const char *box)
 {
-	struct box *b = call_box_peek(c, 0);
+	if (!*box)
+		call_no_box(c, call_param(c, 0));
+	return !*box;
+}
+
+static void shares_list_of(struct call *c, const char *box)
+{
 	json_t *items;
 	struct err e;
 
-	if (!b)
+	if (shares_no_box(c, box))
 		return;
-	items = shares_read(c, b, &e);
+	items = shares_read(c, box, &e);
 	if (items)
 		call_list(c, items, NULL);
 	else
 		call_fail(c, &e);
 }
 
-static int shares_have_room(struct call *c, const struct box *b, struct err *e)
+void shares_list(struct call *c)
 {
-	json_t *items = shares_read(c, b, e);
+	shares_of_box(c, shares_list_of);
+}
+
+static int shares_have_room(struct call *c, const char *box, struct err *e)
+{
+	json_t *items = shares_read(c, box, e);
 	size_t n = json_array_size(items);
 
 	json_decref(items);
 	if (!items)
 		return -1;
-	return n < SHARES_MAX ? 0
-			      : err_set(e, ERR_LIMIT, "box %s has %d links, the maximum", b->row.id,
-					SHARES_MAX);
+	return n < SHARES_MAX
+		       ? 0
+		       : err_set(e, ERR_LIMIT, "box %s has %d links, the maximum", box, SHARES_MAX);
 }
 
-/* No Idempotency-Key here: the stored answer would contain the key. */
-void shares_create(struct call *c)
+static void shares_create_for(struct call *c, const char *box)
 {
-	struct box *b = call_box_peek(c, 0);
 	struct store_key k = { .created_ns = fleet_now_ns() };
 	char text[KEY_TEXT + 1], id[ID_MAX + 1], page[ID_MAX + 8];
 	json_t *doc;
 	struct err e;
 
-	if (!b)
+	if (shares_no_box(c, box))
 		return;
 	(void)!store_role_parse(call_text(c, "role", "viewer"),
 				&k.role); /* one of the field's values */
 	k.expires_ns =
 		k.created_ns + call_int(c, "expires_ms", SHARES_MS_DEFAULT) * INT64_C(1000000);
-	snprintf(k.team, sizeof(k.team), "%s", b->row.team);
-	snprintf(k.box, sizeof(k.box), "%s", b->row.id);
+	snprintf(k.team, sizeof(k.team), "%s", c->who.team);
+	snprintf(k.box, sizeof(k.box), "%s", box);
 	keys_remove_expired(c, k.team, SHARES_PREFIX);
-	if (shares_have_room(c, b, &e) < 0 || id_new(id, &e) < 0) {
+	if (shares_have_room(c, box, &e) < 0 || id_new(id, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
@@ -126,16 +147,22 @@ void shares_create(struct call *c)
 	call_json(c, 201, doc);
 }
 
-void shares_delete(struct call *c)
+/* No Idempotency-Key here: the stored answer would contain the key. */
+void shares_create(struct call *c)
 {
-	struct box *b = call_box_peek(c, 0);
+	shares_of_box(c, shares_create_for);
+}
+
+static void shares_delete_of(struct call *c, const char *box)
+{
 	const char *id = call_param(c, 1);
 	struct store_key k;
 	struct err e;
 
-	if (!b)
+	if (shares_no_box(c, box))
 		return;
-	if (store_key_named(c->api->store, b->row.team, id, &k, &e) < 0 || !shares_contain(&k, b)) {
+	if (store_key_named(c->api->store, c->who.team, id, &k, &e) < 0 ||
+	    !shares_contain(&k, box)) {
 		call_error(c, 404, "not_found", "this box has no such link", id,
 			   "list them: GET /v1/boxes/{box}/shares");
 		return;
@@ -147,4 +174,9 @@ void shares_delete(struct call *c)
 	auth_changed(c->api);
 	call_audit_more(c, "share.delete", k.id, "ok", shares_json(&k));
 	call_empty(c, 204);
+}
+
+void shares_delete(struct call *c)
+{
+	shares_of_box(c, shares_delete_of);
 }

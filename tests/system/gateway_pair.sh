@@ -83,6 +83,27 @@ the_boxes_of_a_team_are_limited_over_both_gateways() {
 	done
 }
 
+a_link_that_shares_a_box_works_at_both_gateways() {
+	json_at "$pair" POST /v1/boxes '{"name": "shared"}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	json_at "$pair" POST /v1/boxes/shared/shares '{"role": "viewer"}'
+	is "$status $(of_body .box)" "201 $box" "$(cat body)"
+	share=$(of_body .id) guest=$(of_body .key)
+	opens() { [ "$(curl -s -o /dev/null -w '%{http_code}' -H "X-API-Key: $guest" "$1/v1/boxes/$box")" = "$2" ]; }
+	opens "$pair" 200 || fail "the gateway that made the link"
+	soon opens "$url" 200
+	at "$url" GET "/v1/boxes/$box/shares"
+	is "$status $(of_body '[.items[].id] | join(" ")')" "200 $share" "$(cat body)"
+	at "$url" DELETE "/v1/boxes/$box/shares/$share"
+	is "$status" 204 "$(cat body)"
+	opens "$url" 401 || fail "the gateway that deleted the link"
+	soon opens "$pair" 401
+	at "$pair" DELETE "/v1/boxes/$box"
+	json_at "$pair" POST "/v1/boxes/$box/shares" '{}'
+	is "$status" 404 "$(cat body)"
+}
+
 without_the_database_a_gateway_uses_the_rest_of_its_share() {
 	key=$("$ATOLL" key new small2 --team small --state "$work/gate/state" --quiet)
 	at "$url" POST /v1/boxes -H 'Content-Type: application/json' -d '{}'
