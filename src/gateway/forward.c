@@ -104,6 +104,7 @@ static void forward_spare(void *user, struct upstream_link take_link)
 
 	x->has_link = 0;
 	tunnels_give(x->gateway->tunnels, x->node, take_link);
+	settle_note(x->gateway, x->call->who.team, x->node); /* it may have taken long */
 }
 
 static void forward_switched(void *user)
