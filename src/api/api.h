@@ -141,6 +141,8 @@ struct api {
 	/* The same request to all nodes, whose answers are added to doc; then it is sent. NULL: this is no gateway. */
 	void (*merged)(struct call *c, int status, json_t *take_doc,
 		       void (*merge)(json_t *doc, const json_t *other));
+	/* Reads the figures of all nodes, which GET /metrics of a gateway has, and then continues. NULL: this is no gateway. */
+	void (*figures_of_nodes)(struct call *c, void (*then)(struct call *c));
 	/* What all machines of a cluster have used: usage_source.h. NULL: what this one has. */
 	void (*usage_of_cluster)(struct call *c, const struct store_usage_filter *f, int with_days,
 				 void (*done)(struct call *c, const struct usage_answer *a));
@@ -314,6 +316,7 @@ struct call {
 	 * disconnected */
 	void *state;
 	void (*drop)(struct call *c);
+	uint32_t merged_ms; /* call_merged(): for a node to answer; 0: a second */
 };
 
 const char *call_param(const struct call *c, unsigned i);
@@ -365,6 +368,10 @@ void call_shared(struct call *c, const char *kind, const char *id, int status, j
 /* The same for a document that is in parts on the nodes of a cluster. */
 typedef void call_merge(json_t *doc, const json_t *other);
 void call_merged(struct call *c, int status, json_t *take_doc, call_merge *merge);
+/* The name of this node, for an answer to a gateway; NULL: the caller is no gateway. */
+json_t *call_own_node(const struct call *c);
+/* Then() with the figures of all nodes, if this is a gateway. */
+void call_with_figures(struct call *c, void (*then)(struct call *c));
 /* Call_json() without the format of the surface. */
 void call_send(struct call *c, int status, json_t *take_doc);
 void call_send_text(struct call *c, int status, const char *text,

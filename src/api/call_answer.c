@@ -121,6 +121,26 @@ void call_merged(struct call *c, int status, json_t *take_doc, call_merge *merge
 		call_json(c, status, take_doc);
 }
 
+json_t *call_own_node(const struct call *c)
+{
+	json_t *self, *name;
+
+	if (!c->req->trusted_peer || !c->api->node_self)
+		return NULL;
+	self = c->api->node_self(c->api);
+	name = json_incref(json_object_get(self, "name"));
+	json_decref(self);
+	return name;
+}
+
+void call_with_figures(struct call *c, void (*then)(struct call *c))
+{
+	if (c->api->figures_of_nodes && !c->req->trusted_peer)
+		c->api->figures_of_nodes(c, then);
+	else
+		then(c);
+}
+
 void call_error(struct call *c, int status, const char *code, const char *message, const char *why,
 		const char *hint)
 {

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "v1agent/agents.h"
 #include "v1box/copies.h"
+#include "v1box/figures_route.h"
 #include "v1box/host_sampler.h"
 #include "v1run/fragment_spare.h"
 #include "v1/doctor.h"
@@ -961,9 +962,9 @@ static int server_begin(struct server *x, struct err *e)
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
 	static const struct api_surface *const surfaces[] = {
-		&gateway_surface,     &e2b_surface,    &play_surface, &ui_surface,
-		&e2bcontrol_surface,  &tool_surface,   &mcp_surface,  &swerex_surface,
-		&shared_rows_surface, &copies_surface, NULL
+		&gateway_surface,     &e2b_surface,           &play_surface,   &ui_surface,
+		&e2bcontrol_surface,  &tool_surface,          &mcp_surface,    &swerex_surface,
+		&shared_rows_surface, &figures_route_surface, &copies_surface, NULL
 	};
 	char boot[64];
 

@@ -18,6 +18,7 @@
 #include "gateway/gateway.h"
 #include "gateway/join.h"
 #include "gateway/leases.h"
+#include "gateway/merged_figures.h"
 #include "gateway/names.h"
 #include "gateway/nodes.h"
 #include "gateway/renewals.h"
@@ -61,6 +62,7 @@ struct server_cluster {
 	struct gateway_rows *shared_rows;
 	struct deletions *deletions;
 	struct gateway_shares *shares;
+	struct merged_figures *merged;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
 	struct gateway_renewals *renewals;
@@ -265,6 +267,7 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 	x->gateway->bring = x->bring = gateway_bring_new(x->api->loop, x->tunnels);
 	x->gateway->engines = x->server_tls ? x->engines : NULL;
 	x->gateway->directory = x->directory;
+	x->merged = merged_figures_new(x->gateway);
 	x->gateway->nodes_min = (unsigned)config_number(x->start->config, CONFIG_CLUSTER_NODES_MIN);
 	x->gateway->node_boot_ms = config_number(x->start->config, CONFIG_CLUSTER_NODE_BOOT);
 	if (x->server_tls && gateway_shares_new(&x->gateway->shares, x->api->loop, x->engines,
@@ -612,6 +615,7 @@ void server_cluster_free(struct server_cluster *x)
 	if (!x)
 		return;
 	metrics_remove_source(x->api->metrics, &x->source);
+	merged_figures_free(x->merged);
 	gateway_free(x->gateway);
 	gateway_shares_free(x->shares);
 	if (x->tunnels)

@@ -70,6 +70,7 @@ void gateway_everywhere(struct call *c, int status, json_t *take_doc, call_merge
 	x->fanout = (struct fanout){ .done = everywhere_done,
 				     .user = x,
 				     .method = r->method,
+				     .timeout_ms = c->merged_ms,
 				     .body = body,
 				     .nbody = body ? strlen(body) : 0 };
 	c->state = x;

@@ -19,6 +19,7 @@ struct gateway_moved;
 struct gateway_names;
 struct gateway_rows;
 struct gateway_shares;
+struct merged_figures;
 struct settle_slot;
 
 enum { GATEWAY_TEMPLATES = 256, GATEWAY_TEMPLATE = 200 };
@@ -47,7 +48,8 @@ struct gateway {
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;
 	struct gateway_shares *shares; /* NULL: without a database */
-	uint64_t directory_avoid_ms;   /* until then lists are asked from the nodes */
+	struct merged_figures *merged;
+	uint64_t directory_avoid_ms; /* until then lists are asked from the nodes */
 	struct timer tick;
 	uint64_t started_ms;
 	struct scale scale;

@@ -18,6 +18,16 @@ void metrics_moment_take(const struct metrics *m, struct metrics_moment *x)
 		memcpy(x->v, m->now, m->slots * sizeof(*x->v));
 }
 
+void metrics_moment_add(struct metrics_moment *x, const struct metrics_series *s, const double *v)
+{
+	unsigned n = s->def->type == METRIC_HISTOGRAM ? METRICS_SLOTS : 1;
+
+	if (s->first > x->collection)
+		return;
+	for (unsigned i = 0; i < n && s->slot + i < x->n; i++)
+		x->v[s->slot + i] += v[i];
+}
+
 void metrics_moment_fini(struct metrics_moment *x)
 {
 	free(x->v);
@@ -55,7 +65,7 @@ static const struct metrics_moment *metrics_moment_before(const struct metrics *
 double metrics_increase(const struct metrics *m, const struct metrics_series *s, unsigned slot,
 			const struct metrics_moment *since)
 {
-	double now = m->now[s->slot + slot], before = s->base;
+	double now = m->now[s->slot + slot], before = s->base[slot];
 
 	if (s->first <= since->collection && s->slot + slot < since->n)
 		before = since->v[s->slot + slot];

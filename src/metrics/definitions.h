@@ -110,6 +110,9 @@ enum metric_flags {
 	 * value is not an increase. */
 	METRIC_OUTSIDE = 1,
 	METRIC_DEPRECATED = 2, /* only in /metrics */
+	/* A gateway shows the sum of its nodes and itself, but for these: its own value only; the least of all. */
+	METRIC_LOCAL = 4,
+	METRIC_LEAST = 8,
 };
 enum {
 	METRIC_LABELS = 2, /* of one figure, at most */

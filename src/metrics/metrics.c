@@ -102,7 +102,8 @@ static const char *metrics_bounded(const struct metrics_family *f, const struct 
 
 /* The series, and its value is 0 if this is its first value in this collection. */
 static struct metrics_series *metrics_find_series(struct metrics *m, enum metric_id id,
-						  const char *label, const char *second)
+						  const char *label, const char *second,
+						  int *out_first)
 {
 	const struct metric_def *d = &metric_defs[id];
 	struct metrics_family *f = &m->families[id];
@@ -118,7 +119,8 @@ static struct metrics_series *metrics_find_series(struct metrics *m, enum metric
 	}
 	if (!s)
 		s = metrics_new_series(m, d, labels);
-	if (s->seen != m->collection) {
+	*out_first = s->seen != m->collection;
+	if (*out_first) {
 		s->seen = m->collection;
 		memset(m->now + s->slot, 0,
 		       (d->type == METRIC_HISTOGRAM ? METRICS_SLOTS : 1) * sizeof(double));
@@ -129,24 +131,46 @@ static struct metrics_series *metrics_find_series(struct metrics *m, enum metric
 void metrics_put(struct metrics *m, enum metric_id id, double value, const char *label,
 		 const char *second)
 {
-	const struct metrics_series *s = metrics_find_series(m, id, label, second);
+	int is_first;
+	const struct metrics_series *s = metrics_find_series(m, id, label, second, &is_first);
+	double *now = &m->now[s->slot];
 
-	m->now[s->slot] += value;
+	if (!(metric_defs[id].flags & METRIC_LEAST) || is_first)
+		*now += value;
+	else if (value < *now)
+		*now = value;
 }
 
 void metrics_set_base(struct metrics *m, enum metric_id id, double value, const char *label,
 		      const char *second)
 {
-	metrics_find_series(m, id, label, second)->base = value;
+	int is_first;
+
+	metrics_find_series(m, id, label, second, &is_first)->base[0] = value;
+}
+
+void metrics_add_earlier(struct metrics *m, enum metric_id id, const double *v, const char *label,
+			 const char *second)
+{
+	int is_first;
+	struct metrics_series *s = metrics_find_series(m, id, label, second, &is_first);
+	unsigned n = s->def->type == METRIC_HISTOGRAM ? METRICS_SLOTS : 1;
+
+	for (unsigned i = 0; i < n; i++)
+		s->base[i] += v[i];
+	for (unsigned i = 0; i < m->ring_n; i++)
+		metrics_moment_add(&m->ring[(m->ring_first + i) % METRICS_RING], s, v);
+	series_history_add_earlier(m->history, s, v);
 }
 
 void metrics_put_histogram(struct metrics *m, enum metric_id id, const struct fleet_histogram *h,
 			   const struct fleet_exemplar *examples, const char *label)
 {
-	struct metrics_series *s = metrics_find_series(m, id, label, NULL);
+	int is_first;
+	struct metrics_series *s = metrics_find_series(m, id, label, NULL, &is_first);
 	double *v = m->now + s->slot;
 
-	s->examples = examples;
+	s->examples = is_first || examples ? examples : s->examples;
 	for (unsigned i = 0; i <= FLEET_BUCKETS; i++)
 		v[i] += (double)h->bucket[i];
 	v[METRICS_COUNT_SLOT] += (double)h->count;

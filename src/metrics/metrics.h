@@ -38,13 +38,18 @@ void metrics_add_source(struct metrics *m, struct metrics_source *s);
 void metrics_remove_source(struct metrics *m, const struct metrics_source *s);
 
 /* Label values are copied; NULL for a label that the figure does not have. A series that no source
- * sets in a collection is not shown. Two values for the same series are added. */
+ * sets in a collection is not shown. Two values for the same series are added; of a figure with
+ * METRIC_LEAST the smaller one counts. */
 void metrics_put(struct metrics *m, enum metric_id id, double value, const char *label,
 		 const char *second);
 /* A counter that continues from the database: only what is beyond this value is an increase. Called before the first
  * collection. */
 void metrics_set_base(struct metrics *m, enum metric_id id, double value, const char *label,
 		      const char *second);
+/* A part of the next value that another machine had counted before this process knew of it: it is no increase. v: one slot,
+ * or METRICS_SLOTS of a histogram. Only while the sources are read. */
+void metrics_add_earlier(struct metrics *m, enum metric_id id, const double *v, const char *label,
+			 const char *second);
 /* examples: one for each bucket, or NULL; valid until the next collection. */
 void metrics_put_histogram(struct metrics *m, enum metric_id id, const struct fleet_histogram *h,
 			   const struct fleet_exemplar *examples, const char *label);
@@ -94,7 +99,8 @@ struct metrics_series {
 	unsigned slot;  /* of its value; a histogram has METRICS_SLOTS of them */
 	uint64_t seen;  /* the last collection with a value */
 	uint64_t first; /* the first one */
-	double base;    /* of a counter that the database has: its value when this process began */
+	/* Of a counter that the database or another machine has: its value when this process began. By slot. */
+	double base[METRICS_SLOTS];
 	const struct fleet_exemplar *examples;
 	char *text; /* `name{label="value"` as in /metrics, without "}" */
 	const char *labels[METRIC_LABELS];
@@ -114,6 +120,8 @@ struct metrics_moment { /* all values at one time */
 	unsigned n; /* slots that existed */
 	double *v;  /* owned */
 };
+/* To each slot of the series whose value at that moment is known. */
+void metrics_moment_add(struct metrics_moment *x, const struct metrics_series *s, const double *v);
 void metrics_moment_take(const struct metrics *m, struct metrics_moment *x);
 void metrics_moment_fini(struct metrics_moment *x);
 /* The increase of a slot of the series since then. A series that appeared later began at 0, unless

@@ -234,6 +234,12 @@ void series_history_tick(struct series_history *h)
 	series_history_tick_at(h, fleet_now_ns() / 1000000000);
 }
 
+void series_history_add_earlier(struct series_history *h, const struct metrics_series *s,
+				const double *v)
+{
+	metrics_moment_add(&h->written, s, v);
+}
+
 struct series_history *series_history_new(struct metrics *m)
 {
 	struct series_history *h = calloc(1, sizeof(*h));

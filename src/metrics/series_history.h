@@ -24,6 +24,9 @@ struct series_history;
 struct series_history *series_history_new(struct metrics *m);
 void series_history_free(struct series_history *h); /* writes what is not written yet */
 void series_history_tick(struct series_history *h); /* after a collection */
+/* See metrics_add_earlier(). */
+void series_history_add_earlier(struct series_history *h, const struct metrics_series *s,
+				const double *v);
 /* The same for a given time, for tests: writes if the minute is another one than at the last call. */
 void series_history_tick_at(struct series_history *h, int64_t now_s);
 

@@ -106,6 +106,11 @@ static void info_do_metrics(struct call *c, const struct wire_info *about)
 	http_reply(c->req, 200, exposition_content_type(how), b.p, b.len);
 }
 
+static void info_ask_keeper(struct call *c)
+{
+	keeper_info_request(c, info_do_metrics);
+}
+
 /* Figures of the machine are for operators (team default), as in GET /v1/stats. */
 void info_metrics(struct call *c)
 {
@@ -115,5 +120,5 @@ void info_metrics(struct call *c)
 			"these are the figures of the whole machine, for keys of team " TEAM_DEFAULT,
 			c->who.team, "those of your team: GET /v1/usage");
 	else
-		keeper_info_request(c, info_do_metrics);
+		call_with_figures(c, info_ask_keeper);
 }

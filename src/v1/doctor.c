@@ -25,6 +25,31 @@ static void doctor_stop(struct doctor *d)
 	timer_clear(&d->limit);
 }
 
+/* What a node has found, after what this gateway has. */
+static void doctor_merge(json_t *doc, const json_t *other)
+{
+	json_t *items = json_object_get(doc, "items"), *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(other, "items"), i, row) if (json_is_object(row))
+	{
+		row = json_copy(row);
+		json_object_set(row, "node", json_object_get(other, "node"));
+		json_array_append_new(items, row);
+	}
+}
+
+static void doctor_send(struct call *c, const json_t *rows)
+{
+	json_t *doc = json_pack("{s:o}", "items", json_copy((json_t *)rows)),
+	       *node = call_own_node(c);
+
+	if (node)
+		json_object_set_new(doc, "node", node);
+	c->merged_ms = WAIT_MS;
+	call_merged(c, 200, doc, doctor_merge);
+}
+
 /* rows: NULL if the check failed. */
 static void doctor_answer(struct doctor *d, json_t *rows)
 {
@@ -38,7 +63,7 @@ static void doctor_answer(struct doctor *d, json_t *rows)
 		next = w->next; /* the call owns its memory */
 		c->drop = NULL;
 		if (rows)
-			call_json(c, 200, json_pack("{s:O}", "items", rows));
+			doctor_send(c, rows);
 		else
 			call_error(c, 503, "unavailable", "the machine could not be checked",
 				   "the supervisor did not answer", "on the machine: atoll doctor");

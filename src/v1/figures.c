@@ -231,7 +231,9 @@ static void figures_keeper(struct figures *x, struct metrics *m)
 	const struct wire_info *k = &a->about;
 	int up = keeper_client_is_connected(&a->fleet.keeper);
 
-	figures_one(m, METRIC_KEEPER_UP, (uint64_t)up);
+	/* A gateway without a keeper shows that of its nodes. */
+	if (up || !a->gateway || a->fleet.figures.keeper_lost)
+		figures_one(m, METRIC_KEEPER_UP, (uint64_t)up);
 	figures_one(m, METRIC_KEEPER_RECONNECTS, a->fleet.figures.keeper_lost);
 	figures_one(m, METRIC_KEEPER_QUEUE, a->fleet.keeper.waiting);
 	if (up)

@@ -1,6 +1,7 @@
 /* stats.c - see stats.h. Reading usage does not count as use of a box, and does not start a stopped
  * one. */
 #include "v1box/stats.h"
+#include "base/cleanup.h"
 #include "metrics/metrics.h"
 #include "v1box/host_sampler.h"
 #include "v1box/series.h"
@@ -243,6 +244,73 @@ static unsigned stats_running(const struct fleet *f)
 	return n;
 }
 
+/* What is not added up: times, figures (which have their own way), the name of the node. */
+static int stats_is_own(const char *name)
+{
+	static const char *const own[] = { "at", "uptime_s", "figures", "nodes", "node" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(own); i++)
+		if (strcmp(name, own[i]) == 0)
+			return 1;
+	return 0;
+}
+
+static void stats_add(json_t *sum, const json_t *more);
+
+/* The sum of two values of the same form. NULL or null: none. */
+static json_t *stats_sum(const json_t *a, const json_t *b)
+{
+	json_t *sum, *v;
+	size_t i;
+
+	if (!b || json_is_null(b) || !a || json_is_null(a))
+		return json_deep_copy(!b || json_is_null(b) ? a : b);
+	if (json_is_integer(a) && json_is_integer(b))
+		return json_integer(json_integer_value(a) + json_integer_value(b));
+	if (json_is_number(a) && json_is_number(b))
+		return json_real(json_number_value(a) + json_number_value(b));
+	sum = json_deep_copy(a);
+	json_array_foreach(sum, i, v)
+		json_array_set_new(sum, i, stats_sum(v, json_array_get(b, i)));
+	stats_add(sum, b);
+	return sum;
+}
+
+static void stats_add(json_t *sum, const json_t *more)
+{
+	const char *name;
+	json_t *v;
+
+	if (!json_is_object(sum))
+		return;
+	json_object_foreach((json_t *)more, name, v) if (!stats_is_own(name))
+		json_object_set_new(sum, name, stats_sum(json_object_get(sum, name), v));
+}
+
+/* A gateway adds what a node answers. */
+static void stats_merge(json_t *doc, const json_t *other)
+{
+	static const char *const shown[] = { "boxes", "running", "cpus", "load", "memory" };
+	json_t *one = json_object();
+
+	if (!json_object_get(doc, "nodes"))
+		json_object_set_new(doc, "nodes", json_array());
+	json_object_set(one, "name", json_object_get(other, "node"));
+	for (unsigned i = 0; i < ARRAY_LEN(shown); i++)
+		if (json_object_get(other, shown[i]))
+			json_object_set(one, shown[i], json_object_get(other, shown[i]));
+	json_array_append_new(json_object_get(doc, "nodes"), one);
+	stats_add(doc, other);
+}
+
+static void stats_set_node(const struct call *c, json_t *doc)
+{
+	json_t *node = call_own_node(c);
+
+	if (node)
+		json_object_set_new(doc, "node", node);
+}
+
 static void host_known(struct call *c, const struct wire_info *a)
 {
 	struct sysinfo s = { .mem_unit = 1 };
@@ -289,7 +357,13 @@ static void host_known(struct call *c, const struct wire_info *a)
 		metrics_collect(c->api->metrics);
 		json_object_set_new(doc, "figures", series_figures_json(c->api));
 	}
-	call_json(c, 200, doc);
+	stats_set_node(c, doc);
+	call_merged(c, 200, doc, stats_merge);
+}
+
+static void stats_ask_keeper(struct call *c)
+{
+	keeper_info_request(c, host_known);
 }
 
 int stats_check_operator(struct call *c)
@@ -303,8 +377,32 @@ int stats_check_operator(struct call *c)
 
 void stats_host(struct call *c)
 {
-	if (stats_check_operator(c) == 0)
-		keeper_info_request(c, host_known);
+	if (stats_check_operator(c) < 0)
+		return;
+	if (call_query_flag(c, "figures"))
+		call_with_figures(c, stats_ask_keeper);
+	else
+		stats_ask_keeper(c);
+}
+
+/* To each sample of this machine the last one that the node had until then: counters of the sum do not decrease. */
+static void stats_merge_history(json_t *doc, const json_t *other)
+{
+	json_t *items = json_object_get(doc, "items"), *more = json_object_get(other, "items"),
+	       *item;
+	size_t i, k = 0;
+
+	json_array_foreach(items, i, item)
+	{
+		const char *at = json_string_value(json_object_get(item, "at"));
+
+		for (const char *next;
+		     (next = json_string_value(json_object_get(json_array_get(more, k), "at"))) &&
+		     at && strcmp(next, at) <= 0;)
+			k++;
+		if (k > 0)
+			stats_add(item, json_array_get(more, k - 1));
+	}
 }
 
 static void stats_add_host_sample(void *ctx, const struct host_sample *s)
@@ -330,5 +428,6 @@ void stats_host_history(struct call *c)
 	items = json_array();
 	if (c->api->host)
 		host_sampler_history(c->api->host, step_s, since_ns, stats_add_host_sample, items);
-	stats_answer_history(c, step_s, items);
+	call_merged(c, 200, json_pack("{s:i, s:o, s:n}", "step_s", step_s, "items", items, "next"),
+		    stats_merge_history);
 }

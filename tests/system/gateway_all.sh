@@ -134,6 +134,49 @@ figures_of_boxes_on_both_nodes_are_one_answer() {
 	for each in "$first" "$box"; do ask DELETE "/v1/boxes/$each"; done
 }
 
+figure() { ask GET /metrics && sed -n "s/^atoll_$1 //p" body; }
+exits='runs_ended_total{cause="exit"}'
+runs() { # BOX
+	json POST "/v1/boxes/$1/execs" '{"command": "true"}'
+	is "$status" 200 "$(cat body)"
+}
+metrics_and_stats_are_the_sums_of_all_nodes() {
+	before=$(figure "$exits")
+	box_at $of_one
+	first=$box
+	box_at $of_two
+	runs "$first"
+	runs "$box"
+	is "$(figure "$exits")" $((before + 2))
+	is "$(figure keeper_up)" 1
+	lacks "$(cat head)" Atoll-Incomplete
+	ask GET '/v1/stats?figures=true'
+	is "$status $(of_body '[.nodes[].name] | sort | join(" ")')" "200 one two" "$(cat body)"
+	is "$(of_body '.boxes == ([.nodes[].boxes] | add) and .cpus > ([.nodes[].cpus] | add)')" true "$(cat body)"
+	is "$(of_body '[.figures[] | select(.name == "runs_ended_total").series[] | select(.labels.cause == "exit").value] | add')" $((before + 2))
+	ask GET /v1/doctor
+	is "$status $(of_body '[.items[] | .node // "gate"] | unique | join(" ")')" "200 gate one two" "$(cat body)"
+	is "$(of_body '[.items[] | select(.name == "keeper" and .status == "ok" and .node).node] | sort | join(" ")')" "one two" "$(cat body)"
+	for each in "$first" "$box"; do ask DELETE "/v1/boxes/$each"; done
+}
+
+counters_of_a_node_that_is_away_or_starts_again_do_not_decrease() {
+	box_at $of_two
+	runs "$box"
+	before=$(figure "$exits")
+	kill -STOP "$(server_of two)"
+	is "$(figure "$exits")" "$before"
+	has "$(cat head)" 'Atoll-Incomplete: two'
+	kill -CONT "$(server_of two)"
+	kill -9 "$(server_of two)"
+	is_back() { nodes_are "$both_up" && ask GET "/v1/boxes/$box" && [ "$status" = 200 ]; }
+	soon is_back
+	is "$(figure "$exits")" "$before"
+	runs "$box"
+	is "$(figure "$exits")" $((before + 1))
+	ask DELETE "/v1/boxes/$box"
+}
+
 a_volume_of_e2b_has_the_key_of_its_caller_as_token() {
 	json POST /volumes '{"name": "store"}'
 	is "$status $(of_body .token)" "201 $key" "$(cat body)"

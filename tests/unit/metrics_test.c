@@ -610,3 +610,52 @@ TEST(a_counter_of_the_database_continues)
 	CHECK(metrics_change(m, d, NULL, 300, &covered).value == 5);
 	end();
 }
+
+/* ---- parts of other machines ---- */
+
+static double earlier[METRICS_SLOTS];
+
+static void read_parts(struct metrics_source *x, struct metrics *to)
+{
+	(void)x;
+	if (earlier[0] > 0)
+		metrics_add_earlier(to, METRIC_EXECUTIONS, earlier, "python", "ok");
+	if (earlier[METRICS_COUNT_SLOT] > 0)
+		metrics_add_earlier(to, METRIC_RUN_CPU_SECONDS, earlier, NULL, NULL);
+	memset(earlier, 0, sizeof(earlier));
+	metrics_put(to, METRIC_KEEPER_UP, 1, NULL, NULL);
+	metrics_put(to, METRIC_KEEPER_UP, now.gauge, NULL, NULL);
+	metrics_put(to, METRIC_KEEPER_UP, 1, NULL, NULL);
+	metrics_put_histogram(to, METRIC_RUN_CPU_SECONDS, &now.h, NULL, NULL);
+}
+
+static double increase(enum metric_id id)
+{
+	uint32_t covered;
+
+	metrics_collect(m);
+	return metrics_change(m, &metric_defs[id], NULL, 60, &covered).value;
+}
+
+TEST(what_another_machine_had_counted_before_is_no_increase)
+{
+	struct metrics_source parts = { .read = read_parts };
+
+	CHECK(begin());
+	metrics_add_source(m, &parts);
+	now.gauge = 0;
+	HAS(EXPOSITION_TEXT, "\natoll_keeper_up 0\n"); /* the least of three */
+	now.ok = 5;
+	CHECK(increase(METRIC_EXECUTIONS) == 5);
+	earlier[0] = 1000; /* another machine has 1000 of the 1007 */
+	now.ok = 1007;
+	CHECK(increase(METRIC_EXECUTIONS) == 7);
+	now.ok = 1008;
+	CHECK(increase(METRIC_EXECUTIONS) == 8);
+	HAS(EXPOSITION_TEXT, "atoll_executions_total{language=\"python\",outcome=\"ok\"} 1008\n");
+	earlier[METRICS_COUNT_SLOT] = 30;
+	now.h.count = 31;
+	CHECK(increase(METRIC_RUN_CPU_SECONDS) == 1);
+	metrics_remove_source(m, &parts);
+	end();
+}
