@@ -1,4 +1,4 @@
-# For contributors. Users need ./up, and ./check runs everything.
+# For contributors. Users need ./up, and ./check runs what CI runs.
 PREFIX = /usr/local
 
 help: ## show this list
@@ -11,10 +11,14 @@ build/build.ninja:
 	@meson setup build
 
 test: build ## unit tests of the plain build
+	@meson configure build -Dunit_tests=true && ninja -C build
 	@meson test -C build --no-rebuild --print-errorlogs
 
 check: ## everything that CI runs (needs root)
 	@./check
+
+check-all: ## everything that CI runs, and the slow tests (needs root; half an hour and more)
+	@./check --all
 
 bench: build ## compare with plain fork, bubblewrap, crun, runc (needs root)
 	@bench/run
@@ -193,4 +197,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes
+.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check check-all bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes

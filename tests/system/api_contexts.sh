@@ -1,6 +1,9 @@
 #!/bin/sh
 # api_contexts.sh - cells in interpreters that keep their state, with the real drivers.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="a_cell_that_is_being_sent_when_the_old_server_ends_is_not_dropped
+	cells_of_two_servers_get_their_own_results
+	a_gigabyte_of_cell_output_uses_little_server_memory"
 
 py() { python3 "$here/contexts.py" "$@"; }
 # context [LANGUAGE]: in $box; sets ctx and at, the path of it.

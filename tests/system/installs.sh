@@ -2,6 +2,9 @@
 # installs.sh - package managers in a box: from the registry that the operator has named, through every API; and
 # what they say without one.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="npm_install_works_by_the_command_line
+	web_templates_of_python_are_built_from_the_index
+	go_get_works"
 
 # A real package that every installation of npm contains.
 for ms in /usr/lib/node_modules/npm/node_modules/ms /usr/share/nodejs/ms /usr/share/npm/node_modules/ms; do

@@ -2,6 +2,7 @@
 # jupyter.sh - contexts whose interpreter is a Jupyter kernel: ipykernel and IRkernel as Debian has them, and
 # hostile kernels.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="an_r_kernel_keeps_state_and_returns_output_and_results"
 
 # context NAME [BOX]: in $box; sets ctx and at, the path of it.
 context() {
