@@ -1,5 +1,6 @@
 /* procimage_capture.c - see procimage_capture.h. */
 #include "keeper/procimage_capture.h"
+#include "base/clock.h"
 #include "base/cleanup.h"
 #include "jail/caps.h"
 #include "jail/launch.h"
@@ -28,7 +29,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CAPTURE_SOCK = 3, CAPTURE_BOX = 4, STOP_MS = 2000, RELEASE_MS = 10000, END_MS = 130000 };
+enum {
+	CAPTURE_SOCK = 3,
+	CAPTURE_BOX = 4,
+	STOP_MS = 2000,
+	KILLED_MS = 500,
+	RELEASE_MS = 10000,
+	END_MS = 130000
+};
 
 #ifndef CAP_CHECKPOINT_RESTORE
 #define CAP_CHECKPOINT_RESTORE 40
@@ -302,6 +310,30 @@ static unsigned capture_exec_of(const struct capture_set *set, int pid)
 	return 0;
 }
 
+/* Init has killed the interpreter that waited in the box. Between the delivery of the signal and its last state a process
+ * looks like any other. */
+static int capture_ends_soon(int pid)
+{
+	const uint64_t until_ns = now_ns() + KILLED_MS * 1000000ull;
+
+	while (!capture_is_ending(pid)) {
+		if (now_ns() > until_ns)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return 1;
+}
+
+/* 1: it is stopped; 0: it has ended. */
+static int capture_stop_child(struct capture_set *set, int pid, int parent, struct err *e)
+{
+	unsigned exec = parent == 1 ? capture_exec_of(set, pid) : capture_find(set, parent)->exec;
+
+	if (capture_stop_one(set, pid, parent, exec, e) == 0)
+		return 1;
+	return (parent == 1 ? capture_ends_soon(pid) : capture_is_ending(pid)) ? 0 : -1;
+}
+
 /* One more process, whose parent is stopped; 0: there is none. Parents are stopped before their children, so that one
  * that waits in vfork() continues first. */
 static int capture_stop_next(struct capture_set *set, struct err *e)
@@ -319,15 +351,12 @@ static int capture_stop_next(struct capture_set *set, struct err *e)
 		    capture_is_worker(pid) || capture_is_ending(pid))
 			continue;
 		parent = capture_number(pid, "PPid:\t");
+		if (parent == 1 && !set->nsource && capture_ends_soon(pid))
+			continue;
 		if (parent == 1 && !set->nsource)
 			found = keep_refuse(e, KEEP_CHILDREN, pid, -1, "no exec runs, but it does");
 		else if (parent == 1 || capture_find(set, parent))
-			found = capture_stop_one(set, pid, parent,
-						 parent == 1 ? capture_exec_of(set, pid)
-							     : capture_find(set, parent)->exec,
-						 e) < 0
-					? (capture_is_ending(pid) ? 0 : -1)
-					: 1;
+			found = capture_stop_child(set, pid, parent, e);
 	}
 	closedir(d);
 	return found;

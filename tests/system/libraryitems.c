@@ -240,7 +240,8 @@ static unsigned examples_of(unsigned task, const struct library_task *t,
 	for (unsigned i = 0; quickly && i < ARRAY_LEN(compiled); i++)
 		if (!strcmp(compiled[i], p->lang->name))
 			return t->nexamples > 0 && (task + i) % 9 == 0;
-	if (quickly && (!strcmp(p->lang->name, "javascript") || !strcmp(p->lang->name, "typescript")))
+	if (quickly &&
+	    (!strcmp(p->lang->name, "javascript") || !strcmp(p->lang->name, "typescript")))
 		return t->nexamples > 0 && task % 3 == 0;
 	if (quickly && strcmp(p->lang->name, "python") != 0)
 		return t->nexamples > 0;
