@@ -8,7 +8,7 @@
  *   IMAGE_LOAD ─► a new worker, from the file ─► IMAGE when copies can be made
  *
  * An image is a socket to its worker; closing it ends the worker and its zygotes. Images end with this keeper. If they
- * need more than an eighth of the memory of the machine, the one that was not used for the longest time ends. */
+ * need more than an eighth of the memory of the machine, or are 64, the one that was not used for the longest time ends. */
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/id.h"
@@ -117,27 +117,37 @@ static void image_tell(struct keeper *k, const struct procimage_job *j, struct w
 
 /* ---- memory ---- */
 
+/* The one that was not used for the longest time. */
+static struct procimage_job *image_oldest(struct keeper *k, const struct procimage_job *but)
+{
+	struct procimage_job *oldest = NULL;
+
+	for (struct procimage_job *j = k->images; j; j = j->next)
+		if (j != but && j->state == IMAGE_READY && !j->nwaiters && !j->stopped_for &&
+		    (!oldest || j->used_ns < oldest->used_ns))
+			oldest = j;
+	return oldest;
+}
+
+static uint64_t image_bytes(const struct keeper *k)
+{
+	uint64_t bytes = 0;
+
+	for (const struct procimage_job *j = k->images; j; j = j->next)
+		bytes += j->about.bytes;
+	return bytes;
+}
+
 static void image_make_room(struct keeper *k, const struct procimage_job *but)
 {
 	uint64_t most =
 		(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MEMORY_PART;
+	struct procimage_job *oldest;
 	struct err e;
 
 	err_set(&e, ERR_LIMIT, "the memory for process images is used up");
-	for (;;) {
-		struct procimage_job *oldest = NULL;
-		uint64_t bytes = 0;
-
-		for (struct procimage_job *j = k->images; j; j = j->next) {
-			bytes += j->about.bytes;
-			if (j != but && j->state == IMAGE_READY && !j->nwaiters &&
-			    !j->stopped_for && (!oldest || j->used_ns < oldest->used_ns))
-				oldest = j;
-		}
-		if (bytes <= most || !oldest)
-			return;
+	while (image_bytes(k) > most && (oldest = image_oldest(k, but)))
 		image_end(k, oldest, &e);
-	}
 }
 
 /* ---- requests ---- */
@@ -240,13 +250,22 @@ static struct procimage_job *image_new(struct keeper *k, int take_sock, const ch
 	return j;
 }
 
-static int image_check_new(const struct keeper *k, const struct procimage_job *j, struct err *e)
+static int image_check_new(struct keeper *k, const struct procimage_job *j, struct err *e)
 {
+	struct procimage_job *oldest;
+
 	if (j)
 		return err_set(e, ERR_CONFLICT, "there is a process image %s already", j->id);
-	return image_count(k) < IMAGES_MOST
-		       ? 0
-		       : err_set(e, ERR_LIMIT, "there are %d process images already", IMAGES_MOST);
+	if (image_count(k) < IMAGES_MOST)
+		return 0;
+	oldest = image_oldest(k, NULL);
+	if (!oldest)
+		return err_set(
+			e, ERR_LIMIT,
+			"all %d process images of this host are in use: try again in a second",
+			IMAGES_MOST);
+	image_end(k, oldest, e); /* no client waits for it */
+	return 0;
 }
 
 static int image_take(struct keeper *k, struct client *c, const struct wire_image *w, struct err *e)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # fork_memory.sh - boxes forked with their running programs: variables, output, walls, refusals, kills.
 . "$(dirname "$0")/daemon.lib"
+slow_tests=checkpoints_with_memory_are_not_limited_by_the_images_that_wait
 [ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine are forked with their programs"; exit 0; }
 
 box() { # [BODY]
@@ -299,6 +300,29 @@ a_checkpoint_with_memory_starts_several_boxes_later() {
 	is "$code" 404 "$body"
 	for c in $copies; do send "$c" "$(running "$c")" after; done # copies outlive the image
 	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
+}
+
+# The keeper has zygotes of 64 images: the next image ends the oldest ones, which are in files.
+checkpoints_with_memory_are_not_limited_by_the_images_that_wait() {
+	box
+	old=$b
+	start "$old"
+	send "$old" "$x" first
+	soon output_has "$old" "$x" '[0-9]* 1 first one'
+	api POST "/v1/boxes/$old/checkpoints" '{"name":"oldest","memory":true}'
+	is "$code" 201 "$body"
+	box
+	for _ in $(seq 1 65); do
+		api POST "/v1/boxes/$b/checkpoints" '{"memory":true}'
+		is "$code" 201 "$body"
+		api DELETE "/v1/boxes/$b"
+		box
+	done
+	fork "$old" '{"memory":true,"from":"oldest"}'
+	y=$(running "$copies")
+	send "$copies" "$y" copy
+	soon output_has "$copies" "$y" '[0-9]* 2 copy one'
+	for c in $copies $old $b; do api DELETE "/v1/boxes/$c"; done
 }
 
 # ---- refusals ----
