@@ -4,6 +4,7 @@
 
 struct checkpoint_merge;
 struct checkpoint_orphans;
+struct checkpoint_self;
 struct combine;
 
 struct checkpoints {
@@ -17,9 +18,10 @@ struct checkpoints {
 	struct checkpoint_orphans *orphans; /* NULL: not searched yet */
 	struct keeper_call *dropping;
 	char dropped[ID_MAX + 1];
-	struct timer clock;    /* retention */
-	struct timer interval; /* policy.c */
-	int swept;             /* rows of servers that have ended were failed */
+	struct timer clock;             /* retention */
+	struct timer interval;          /* policy.c */
+	struct checkpoint_self *selves; /* self.h */
+	int swept;                      /* rows of servers that have ended were failed */
 };
 
 /* take.c */

@@ -1,6 +1,7 @@
 /* policy.c - see policy.h. */
 #include "checkpoint/policy.h"
 #include "checkpoint/internal.h"
+#include "checkpoint/self.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -19,7 +20,8 @@ void checkpoint_policy_read(const struct store_box *row, struct checkpoint_polic
 		   interval = json_integer_value(json_object_get(doc, "interval_ms"));
 
 	*out = (struct checkpoint_policy){ .keep = keep > 0 ? (unsigned)keep : CHECKPOINT_AUTO_LAST,
-					   .interval_ms = interval > 0 ? (uint64_t)interval : 0 };
+					   .interval_ms = interval > 0 ? (uint64_t)interval : 0,
+					   .self = json_is_true(json_object_get(doc, "self")) };
 	for (unsigned i = 0; word && i < ARRAY_LEN(autos); i++)
 		if (!strcmp(word, autos[i]))
 			out->before = (enum checkpoint_auto)i;
@@ -31,8 +33,8 @@ json_t *checkpoint_policy_json(const struct store_box *row)
 	struct checkpoint_policy p;
 
 	checkpoint_policy_read(row, &p);
-	return json_pack("{s:s, s:I, s:i}", "auto", autos[p.before], "interval_ms",
-			 (json_int_t)p.interval_ms, "keep", (int)p.keep);
+	return json_pack("{s:s, s:I, s:i, s:b}", "auto", autos[p.before], "interval_ms",
+			 (json_int_t)p.interval_ms, "keep", (int)p.keep, "self", p.self);
 }
 
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step)
@@ -53,7 +55,8 @@ const char *checkpoint_step_reason(enum checkpoint_step step)
 
 int checkpoint_reason_is_automatic(const char *reason)
 {
-	static const char *const all[] = { "exec", "cell", "tool", CHECKPOINT_INTERVAL };
+	static const char *const all[] = { "exec", "cell", "tool", CHECKPOINT_INTERVAL,
+					   CHECKPOINT_PROGRAM };
 
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
 		if (!strcmp(reason, all[i]))
@@ -97,5 +100,6 @@ void checkpoint_interval_due(struct timer *t)
 			log_warn("no checkpoint of the interval", LOG_S("box", b->row.id),
 				 LOG_E(&e));
 	}
+	checkpoint_self_turn(c);
 	timer_set(t, POLICY_TICK_MS);
 }

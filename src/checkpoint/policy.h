@@ -20,13 +20,15 @@ struct checkpoint_policy {
 	enum checkpoint_auto before;
 	uint64_t interval_ms; /* 0: none */
 	unsigned keep;
+	int self; /* its programs may take checkpoints: self.h */
 };
 void checkpoint_policy_read(const struct store_box *row, struct checkpoint_policy *out);
-/* As in the API: {auto, interval_ms, keep}. */
+/* As in the API: {auto, interval_ms, keep, self}. */
 json_t *checkpoint_policy_json(const struct store_box *row);
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step);
 
 /* "exec", "cell", "tool": the reason of a checkpoint before this step. */
 const char *checkpoint_step_reason(enum checkpoint_step step);
 #define CHECKPOINT_INTERVAL "interval"
+/* Also those that programs of a box take. */
 int checkpoint_reason_is_automatic(const char *reason);

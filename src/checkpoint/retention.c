@@ -2,10 +2,12 @@
  *
  *   manual, named, pinned              until they are deleted
  *   automatic                          the last 20 (`keep`), and one per hour for a day
+ *   taken by programs of the box       like automatic ones, also those with a name
  *   before a rollback, fork, diff      24 hours
  *   of a box that has ended            24 hours, unless named or pinned */
 #include "checkpoint/internal.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/self.h"
 #include "base/log.h"
 #include "store/process_images.h"
 
@@ -120,7 +122,11 @@ static void retention_expire(struct checkpoints *c)
 
 static int retention_is_auto(const struct store_checkpoint *x)
 {
-	return checkpoint_reason_is_automatic(x->reason) && !x->name[0] && !x->pinned;
+	/* A program of a box must not fill the quota of its team with names. */
+	int by_program = !strcmp(x->reason, CHECKPOINT_PROGRAM);
+
+	return checkpoint_reason_is_automatic(x->reason) && (!x->name[0] || by_program) &&
+	       !x->pinned;
 }
 
 void checkpoint_prune_box(struct checkpoints *c, const char *box)

@@ -1,6 +1,7 @@
 /* take.c - takes a checkpoint: see checkpoints.h. */
 #include "checkpoint/internal.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/self.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -644,6 +645,7 @@ void checkpoints_free(struct checkpoints *c)
 		return;
 	timer_fini(&c->clock);
 	timer_fini(&c->interval);
+	checkpoint_self_free(c);
 	keeper_client_cancel(&c->fleet->keeper, c->dropping);
 	checkpoint_merges_free(c);
 	checkpoint_combines_free(c);

@@ -57,22 +57,38 @@ int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, u
 	return 0;
 }
 
+/* One word, or two: "exec,self". */
 int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
 {
 	static const char *const words[] = { "exec", "cell", "tool", "off" };
 	const char *when = args_text(a, flag, NULL);
-	char shown[SHOWN];
+	auto_free char *copy = when ? strdup(when) : NULL;
+	json_t *out;
+	char shown[SHOWN], *rest = copy;
 
-	if (!when)
+	if (!copy)
 		return 0;
-	for (unsigned i = 0; i < ARRAY_LEN(words); i++) {
-		if (strcmp(when, words[i]) != 0)
+	out = json_object();
+	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+		unsigned i = 0;
+
+		if (!strcmp(word, "self") || !strcmp(word, "no-self")) {
+			json_object_set_new(out, "self", json_boolean(word[0] == 's'));
 			continue;
-		json_object_set_new(doc, "checkpoints", json_pack("{s:s}", "auto", when));
-		return 0;
+		}
+		while (i < ARRAY_LEN(words) && strcmp(word, words[i]) != 0)
+			i++;
+		if (i == ARRAY_LEN(words)) {
+			json_decref(out);
+			return api_client_usage(r,
+						"--checkpoints: '%s' is not exec, cell, tool, off, "
+						"self or no-self; two words: exec,self",
+						cli_error_shown(word, shown));
+		}
+		json_object_set_new(out, "auto", json_string(word));
 	}
-	return api_client_usage(r, "--checkpoints: '%s' is not exec, cell, tool or off",
-				cli_error_shown(when, shown));
+	json_object_set_new(doc, "checkpoints", out);
+	return 0;
 }
 
 int fields_keep(struct api_client *r, json_t *doc, const struct args *a, unsigned flag,

@@ -21,10 +21,10 @@
 		"keep", 0, FLAG_TEXT, "TIME",                                                      \
 			"how long to keep the files after a timeout, or forever"                   \
 	}
-#define FIELD_FLAG_CHECKPOINTS                                                                     \
-	{                                                                                          \
-		"checkpoints", 0, FLAG_TEXT, "WHEN",                                               \
-			"checkpoints before each step: exec (all), cell, tool or off (off)"        \
+#define FIELD_FLAG_CHECKPOINTS                                                                                            \
+	{                                                                                                                 \
+		"checkpoints", 0, FLAG_TEXT, "WHEN",                                                                      \
+			"checkpoints before each step: exec (all), cell, tool or off (off); self: by programs of the box" \
 	}
 #define FIELD_FLAG_META                                                                            \
 	{                                                                                          \

@@ -58,6 +58,7 @@ driver_images:
 #endif
 	driver "bin/boxagent", BOXAGENT
 	driver "bin/jupyter", JUPYTER
+	driver "bin/checkpoint", CHECKPOINT_REQUEST
 	.section .data.rel.ro, "aw"
 	.quad 0, 0, 0
 	.section .note.GNU-stack,"",%progbits

@@ -320,7 +320,9 @@ static int write_drivers(int dir, struct err *e)
 	for (const struct driver_image *d = driver_images; d->name; d++)
 		if (write_bytes(to, d->name, d->bytes, (size_t)(d->end - d->bytes), e) < 0)
 			return -1;
-	return fchmodat(to, "bin/boxagent", 0755, 0) < 0 || fchmodat(to, "bin/jupyter", 0755, 0) < 0
+	return fchmodat(to, "bin/boxagent", 0755, 0) < 0 ||
+			       fchmodat(to, "bin/jupyter", 0755, 0) < 0 ||
+			       fchmodat(to, "bin/checkpoint", 0755, 0) < 0
 		       ? err_sys(e, "mode of a program in opt/atoll/bin")
 		       : 0;
 }

@@ -10,7 +10,8 @@
 int store_checkpoint_box_ended(struct store *s, const char *box, int64_t expires_ns, struct err *e)
 {
 	auto_sql struct sql q = sql(s, "UPDATE checkpoints SET expires_ns = ? WHERE box = ?"
-				       " AND state = 'ready' AND name = '' AND pinned = 0"
+				       " AND state = 'ready' AND pinned = 0"
+				       " AND (name = '' OR reason = 'program')"
 				       " AND (expires_ns = 0 OR expires_ns > ?)");
 
 	sql_i64(&q, expires_ns);

@@ -140,6 +140,67 @@ an_interval_takes_them_while_programs_run() {
 	api DELETE "/v1/boxes/$box"
 }
 
+programs_take_them_where_the_box_allows_it() {
+	new_box '{"checkpoints":{"self":true}}'
+	is "$(get .checkpoints.self)" true "$body"
+	runs 'echo 1 >f; checkpoint first; cat f'
+	is "$(get .exit_code)" 0 "$body"
+	first=$(get .stdout | head -1)
+	api GET "/v1/checkpoints/$first"
+	is "$(get '[.name,.reason,.memory] | join(" ")')" "first program " "$body"
+	runs 'echo 2 >f; /opt/atoll/bin/checkpoint >/dev/null; echo 3 >f'
+	is "$(listed)" "program program"
+	api POST "/v1/boxes/$box/rollback" '{"to":"first"}'
+	is "$code" 200 "$body"
+	runs 'cat f; checkpoint third >/dev/null; echo $?' # another generation has another network
+	is "$(get .stdout)" "1
+0" "$body"
+	runs 'checkpoint first; echo $?'
+	is "$(get .stdout)" 1 "$body"
+	case $(get .stderr) in *"first"*) ;; *) is "$body" "the name that exists" ;; esac
+	runs 'checkpoint "a b"; checkpoint -x; checkpoint a b; echo $?'
+	is "$(get .stdout)" 2 "$body"
+	case $(get .stderr) in *"not a name"*usage:*usage:*) ;; *) is "$body" "rejected" ;; esac
+	api DELETE "/v1/boxes/$box"
+}
+
+programs_of_a_box_cannot_take_many() {
+	new_box '{"checkpoints":{"self":true,"keep":2}}'
+	runs 'for i in $(seq 40); do echo $i >f; checkpoint n$i >/dev/null || exit 3; done'
+	is "$(get .exit_code)" 3 "$body"
+	case $(get .stderr) in *"one checkpoint per second"*"try again in "*" ms"*) ;; *) is "$body" "limited" ;; esac
+	is "$(listed)" "program program" # a name does not keep them: keep does
+	# Lines that are too long, and connections without a line.
+	runs 'python3 -c "
+import socket
+def ask(data):
+	s = socket.create_connection((\"127.0.0.1\", 3129))
+	s.sendall(data)
+	return s.recv(1000)
+print(ask(b\"x\" * 100)[:20], ask(b\"\\0\\n\")[:3], ask(b\"../x\\n\")[:10])
+idle = [socket.create_connection((\"127.0.0.1\", 3129)) for i in range(100)]
+"'
+	is "$(get .stdout)" "b'the name is longer t' b'not' b'not a name'" "$body"
+	api GET /healthz
+	is "$code" 200
+	api DELETE "/v1/boxes/$box"
+}
+
+programs_of_other_boxes_take_none() {
+	new_box
+	runs 'checkpoint; echo $?'
+	is "$(get .stdout)" 1 "$body"
+	case $(get .stderr) in *"checkpoints.self"*) ;; *) is "$body" "the field" ;; esac
+	is "$(listed)" ""
+	ATOLL_HOST=unix:$sock "$ATOLL" set "$box" --checkpoints self >/dev/null || is "set" "done"
+	runs 'checkpoint >/dev/null; echo $?'
+	is "$(get .stdout)" 0 "$body"
+	api PATCH "/v1/boxes/$box" '{"checkpoints":{"self":false}}'
+	closed() { runs 'python3 -c "import socket; socket.create_connection((\"127.0.0.1\", 3129))" 2>/dev/null; echo $?' && [ "$(get .stdout)" = 1 ]; }
+	soon closed
+	api DELETE "/v1/boxes/$box"
+}
+
 a_late_one_does_not_delay_the_program() {
 	echo '[limits]
 checkpoint_wait = "none"' >"$config"
@@ -156,7 +217,7 @@ checkpoint_wait = "none"' >"$config"
 }
 
 bad_values_are_rejected() {
-	for bad in '{"auto":"always"}' '{"auto":7}' '{"keep":0}' '{"keep":1001}' '{"interval_ms":999}' '{"interval_ms":-1}' '{"track":true}' '[]' '"exec"'; do
+	for bad in '{"auto":"always"}' '{"auto":7}' '{"keep":0}' '{"keep":1001}' '{"interval_ms":999}' '{"interval_ms":-1}' '{"track":true}' '{"self":1}' '[]' '"exec"'; do
 		api POST /v1/boxes "{\"checkpoints\":$bad}"
 		is "$code" 400 "$bad: $body"
 	done

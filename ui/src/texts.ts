@@ -151,7 +151,7 @@ export const t = {
 	},
 	timeline: {
 		title: 'Timeline', name: 'Name of the next checkpoint (optional)', take: 'Take a checkpoint', empty: 'This box has no checkpoints. A checkpoint keeps its files at one moment; programs continue.', error: 'The checkpoints could not be read',
-		reasons: { manual: 'taken by hand', safety: 'before a rollback', fork: 'for a copy', promote: 'of a copy', diff: 'for a comparison', snapshot: 'snapshot', exec: 'before a program', cell: 'before a cell', tool: 'before a tool', interval: 'by interval', pause: 'of a pause', shutdown: 'of a shutdown' } as Record<string, string>,
+		reasons: { manual: 'taken by hand', safety: 'before a rollback', fork: 'for a copy', promote: 'of a copy', diff: 'for a comparison', snapshot: 'snapshot', exec: 'before a program', cell: 'before a cell', tool: 'before a tool', interval: 'by interval', program: 'by a program', pause: 'of a pause', shutdown: 'of a shutdown' } as Record<string, string>,
 		files: (changed: number, deleted: number, size: string) => changed + deleted === 0 ? 'nothing changed' : `${changed} changed${deleted ? `, ${deleted} deleted` : ''}, ${size}`,
 		diff: (name: string) => `What has changed since ${name}`, back: (name: string) => `Go back to ${name}`, fork: (name: string) => `Open a copy of ${name}`, remove: (name: string) => `Delete ${name}`,
 		went: (name: string) => `The box has the files of ${name}; its programs have ended`, before: 'before the rollback', comparing: 'Comparing…', same: 'No file has changed since then.', more: (n: number) => `and ${n} more`,
