@@ -339,6 +339,8 @@ void call_fail_paused(struct call *c, const struct box *b); /* that 409 */
 void call_hold(struct call *c, struct box *b); /* for a box that was not found by call_box() */
 /* The same without holding the box: reading its state does not count as use. */
 struct box *call_box_peek(struct call *c, unsigned param);
+/* 0: answered with 503: a gateway may have moved the box to another node, so its end here would not be its end. */
+int call_may_end(struct call *c, const struct box *b);
 /* Answers 404: no such box, or when and why it ended if it belonged to the team of the caller. */
 void call_no_box(struct call *c, const char *box);
 /* 1: the box has ended; *out is the message with time and cause, *out_when (may be NULL; owned by

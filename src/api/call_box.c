@@ -45,6 +45,22 @@ struct box *call_box(struct call *c, unsigned param)
 	return b;
 }
 
+int call_may_end(struct call *c, const struct box *b)
+{
+	int is_here = b->because != CAUSE_SUPERSEDED && fleet_lease_left_ms(&c->api->fleet) > 0;
+
+	if (!c->req->trusted_peer || b->row.on_loss != STORE_LOSS_RESTART || is_here)
+		return 1;
+	http_set(c->req, "Retry-After", "1");
+	call_error(
+		c, 503, "unreachable",
+		b->because == CAUSE_SUPERSEDED
+			? "the box was restarted on another node"
+			: "the node has no lease: the box may have been restarted on another one",
+		b->row.id, "try again in a second");
+	return 0;
+}
+
 /* ---- a box that has ended ---- */
 
 static const char *box_end_sentence(const struct store_box *row, char out[80])

@@ -349,7 +349,7 @@ void sandboxes_delete(struct call *c)
 {
 	struct box *b = sandboxes_find(c);
 
-	if (!b)
+	if (!b || !call_may_end(c, b))
 		return;
 	write_end(c, b);
 	if (c->api->fleet.ending >= AT_ONCE) {

@@ -491,7 +491,7 @@ void boxes_delete(struct call *c)
 
 	if (!b)
 		b = as_known(c);
-	if (!b)
+	if (!b || !call_may_end(c, b))
 		return;
 	m = call_alloc(c, sizeof(*m));
 	*m = (struct leaving){ .wait.done = boxes_ended, .call = c };

@@ -110,6 +110,7 @@ static int copies_may_restart(struct call *c, const struct store_copy *copy)
 {
 	const struct box *b = fleet_find(&c->api->fleet, copy->box);
 	int64_t epoch = call_int(c, "epoch", 0);
+	struct err e;
 
 	if (epoch != c->api->fleet.lease.epoch) {
 		call_error(c, 409, "conflict", "this node has another epoch", copy->box, NULL);
@@ -122,6 +123,11 @@ static int copies_may_restart(struct call *c, const struct store_copy *copy)
 	}
 	if (b) {
 		call_json(c, 200, json_pack("{s:s}", "box", copy->box));
+		return 0;
+	}
+	/* The gateway has seen the list of this node before a client deleted the box. */
+	if (store_copy_of_box(c->api->store, copy->team, copy->box, &e) <= 0) {
+		call_error(c, 409, "conflict", "the box has ended on this node", copy->box, NULL);
 		return 0;
 	}
 	return 1;

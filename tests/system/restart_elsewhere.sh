@@ -134,12 +134,17 @@ the_node_that_returns_ends_its_copy_and_the_box_moves_again() {
 	is "$(name_of "$(node_of "$snapshot")")" "$second"
 	soon all_have "$snapshot" $(others "$second")
 	freeze "$second"
+	# A deletion that arrives at the old node: it does not answer that the box is deleted, which runs elsewhere.
+	curl -sS --max-time 60 -o late -w '%{http_code}' -X DELETE -H "X-API-Key: $key" "$url/v1/boxes/$box" >late.status &
+	late=$!
 	patience=1
 	answers() { runs 'cat kept'; }
 	soon answers
 	patience=30
 	has "$out" second
 	thaw "$second"
+	wait $late
+	is "$(cat late.status)" 503 "$(cat late)"
 	soon nodes_are "$are_up"
 	runs 'cat kept' || fail "$(cat body)"
 	has "$out" second
