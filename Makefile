@@ -107,6 +107,9 @@ engines-down: build ## PostgreSQL, then etcd, are away for a minute under load (
 	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) postgres
 	@unshare --net python3 -B tests/cluster/engines.py $(CURDIR)/build $(or $(DOWN),60) etcd
 
+bench-scaling: build ## creations per second through a gateway with one node and with three (needs root; two minutes)
+	@unshare --net python3 -B tests/cluster/scaling.py $(CURDIR)/build
+
 bench-nodes: build ## memory and CPU of a gateway with 1,000 simulated nodes (needs root; two minutes)
 	@ninja -C build atoll-bench-nodes >/dev/null && bench/nodes
 
@@ -197,4 +200,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check check-all bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-nodes
+.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check check-all bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-scaling bench-nodes

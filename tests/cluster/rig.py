@@ -49,7 +49,7 @@ class Machine:
         self.cluster, self.name, self.settings, self.number, self.process = cluster, name, settings, 0, None
         self.space, self.address = "atc%d-%d" % (os.getpid() % 10000, number), "10.9.0.%d" % number
         self.folder, self.port, self.atoll = os.path.join(cluster.work, name), "v%d" % number, cluster.atoll
-        self.conns, self.rules = threading.local(), []
+        self.conns, self.rules, self.pin = threading.local(), [], []  # pin: a command that sets its processors
         os.mkdir(self.folder)
         sh("ip", "netns", "add", self.space)
         cluster.spaces.append(self.space)
@@ -71,7 +71,7 @@ class Machine:
     # ---- processes ----
     def start(self):
         log = open(self.folder + "/log", "a")
-        self.process = subprocess.Popen(self.inside(self.atoll, "serve"), env=self.environment(), stdout=log, stderr=log,
+        self.process = subprocess.Popen(self.inside(*self.pin, self.atoll, "serve"), env=self.environment(), stdout=log, stderr=log,
                                         stdin=subprocess.DEVNULL)
 
     def wait_for_tunnels(self):
