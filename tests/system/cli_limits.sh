@@ -45,7 +45,9 @@ while True:
 }
 
 a_persistent_fork_bomb_ends_at_the_wall_limit() {
-	run --pids 40 --time 1s -- /usr/bin/python3 -c '
+	wall=1s
+	[ "${ATOLL_TIER-}" != gvisor ] || wall=20s # so that a busy machine, too, reaches the process limit first (docs/tiers.md, "Differences")
+	run --pids 40 --time $wall -- /usr/bin/python3 -c '
 import os
 while True:
     try:
