@@ -31,9 +31,10 @@ fi
 export SECONDS="${SECONDS:-1800}" SOAK_TIERS="${SOAK_TIERS:-$tiers}" ATOLL="$build/atoll" ATOLL_TEST_TIERS="$work/state/tiers"
 export ATOLL_ISOLATION_PROVE=false
 export ATOLL_ISOLATION_EMULATION=true # else a snapshot of an emulated guest is not restored: 409
-# A package that is installed meanwhile would leave the tier microvm unprepared.
-packages=/var/lib/dpkg/status
-[ ! -f $packages ] || cp $packages "$work/packages"
-unshare -m -p -f --kill-child sh -c 'mount --make-rprivate / && mount -t tmpfs -o mode=755 none /run &&
-	mount -t tmpfs none /dev/shm && mount -t proc proc /proc && { [ ! -f "$1" ] || mount --bind "$1" "$2"; } && shift 2 && exec "$@"' \
-	sh "$work/packages" $packages /usr/bin/python3 "${SOAK_PROGRAM:-tests/stress/tiers_soak.py}"
+unshare -m -p -f --kill-child sh -eu -c 'mount --make-rprivate / && mount -t tmpfs -o mode=755 none /run &&
+	mount -t tmpfs none /dev/shm && mount -t proc proc /proc
+	. tests/microvm.lib
+	keep_packages "$1"
+	shift
+	exec "$@"' \
+	sh "$work/packages" /usr/bin/python3 "${SOAK_PROGRAM:-tests/stress/tiers_soak.py}"
