@@ -23,6 +23,7 @@ struct team_count {
 	struct store_usage today, month; /* the numbers in the store plus those not written yet */
 	struct store_usage unwritten;
 	uint64_t cpu_us; /* the rest below a millisecond, not yet in unwritten.compute_ms */
+	struct store_grant grants[STORE_RESOURCES]; /* of a node of a cluster */
 };
 
 struct quota {
@@ -126,6 +127,15 @@ static void quota_reread(struct api *a, struct team_count *t)
 	(void)!store_usage_get(a->store, t->team.name, month_begin(now), t->day, &t->month, &e);
 }
 
+static void quota_read_grants(struct api *a, struct team_count *t)
+{
+	struct err e;
+
+	if (store_grants_get(a->store, t->team.name, t->grants, &e) < 0)
+		log_error("grants of a team cannot be read", LOG_S("team", t->team.name),
+			  LOG_E(&e));
+}
+
 static struct team_count *count_of(struct api *a, const char *team)
 {
 	struct team_count *t = a->quota->teams;
@@ -141,6 +151,7 @@ static struct team_count *count_of(struct api *a, const char *team)
 		a->quota->teams = t;
 		t->filled_ms = loop_now_ms();
 		quota_reread(a, t);
+		quota_read_grants(a, t);
 		t->tokens = t->team.requests_per_second * (double)BURST_S;
 	} else if (loop_now_ms() - t->read_ms > REREAD_MS) {
 		quota_reread(a, t);
@@ -223,6 +234,40 @@ uint64_t quota_box_limit(struct api *a, const char *team)
 	return plan_quota(own.boxes, p ? p->boxes : 0, 0);
 }
 
+int quota_run_limits(struct api *a, const char *team, uint64_t out[STORE_RESOURCES])
+{
+	static const struct plan no_plan;
+	const struct plan *named = quota_plan(a, team), *p = named ? named : &no_plan;
+	struct store_team own = { 0 };
+	struct err e;
+
+	memset(out, 0, STORE_RESOURCES * sizeof(*out));
+	if (store_team_get(a->store, team, &own, &e) < 0)
+		return 0;
+	out[STORE_EXECUTIONS] = plan_quota(own.executions_per_day, p->executions_per_day, 0);
+	out[STORE_OUTPUT] = plan_quota(own.output_bytes_per_day, p->output_bytes_per_day, 0);
+	out[STORE_COMPUTE] =
+		plan_quota(own.compute_ms_per_month, quota_ms(p->compute_seconds_per_month), 0);
+	return out[STORE_EXECUTIONS] || out[STORE_OUTPUT] || out[STORE_COMPUTE];
+}
+
+int32_t quota_period(enum store_resource r)
+{
+	int64_t now = fleet_now_ns();
+
+	return r == STORE_COMPUTE ? month_begin(now) : store_day(now);
+}
+
+void quota_refuse_unknown(struct call *c)
+{
+	c->api->quota_refusals[QUOTA_EXECUTIONS]++;
+	http_set(c->req, "Retry-After", "1");
+	call_error(
+		c, 429, "quota", "it is not known how much the team has used",
+		"the database of the cluster does not answer, and the node has no part of the limit",
+		"try again; atoll cluster check examines the database");
+}
+
 void quota_refuse_box(struct call *c, const char *why)
 {
 	c->api->quota_refusals[QUOTA_BOXES]++;
@@ -235,33 +280,62 @@ void quota_refuse_box(struct call *c, const char *why)
 		   "try again; atoll cluster check examines the database");
 }
 
+static uint64_t quota_used_of(const struct team_count *t, enum store_resource r)
+{
+	switch (r) {
+	case STORE_EXECUTIONS:
+		return t->today.executions + t->unwritten.executions;
+	case STORE_OUTPUT:
+		return t->today.output_bytes + t->unwritten.output_bytes;
+	default:
+		return t->month.compute_ms + t->unwritten.compute_ms;
+	}
+}
+
+static uint64_t quota_limit_of(const struct store_team *q, enum store_resource r)
+{
+	return r == STORE_EXECUTIONS ? q->executions_per_day
+	       : r == STORE_OUTPUT   ? q->output_bytes_per_day
+				     : q->compute_ms_per_month;
+}
+
+/* 1: the limit of this machine, or what a gateway gave it of the limit of the cluster, is used up. */
+static int quota_is_spent(const struct team_count *t, enum store_resource r, uint64_t *out_limit)
+{
+	const struct store_grant *g = &t->grants[r];
+	uint64_t used = quota_used_of(t, r), own = quota_limit_of(&t->team, r),
+		 granted = g->period == quota_period(r) ? g->amount : 0;
+
+	*out_limit = own && used >= own ? own : g->limit;
+	return (own && used >= own) || (g->limit && used >= granted);
+}
+
+static int quota_is_limited(const struct team_count *t, enum store_resource r)
+{
+	return quota_limit_of(&t->team, r) || t->grants[r].limit;
+}
+
 /* NULL: another program may run, and is counted. Else the name of the exceeded quota; *out_limit is
  * its limit. */
 static const char *check_run(struct api *a, const struct team_count *t, uint64_t *out_limit)
 {
-	const struct store_team *q = &t->team;
+	static const struct {
+		enum quota_kind kind;
+		const char *why;
+	} over[STORE_RESOURCES] = {
+		[STORE_EXECUTIONS] = { QUOTA_EXECUTIONS, "too many executions today" },
+		[STORE_OUTPUT] = { QUOTA_OUTPUT, "too many bytes of output today" },
+		[STORE_COMPUTE] = { QUOTA_COMPUTE, "too much computing this month" },
+	};
 
-	if (q->output_bytes_per_day || q->compute_ms_per_month)
+	if (quota_is_limited(t, STORE_OUTPUT) || quota_is_limited(t, STORE_COMPUTE))
 		/* So that programs that have just ended are counted. */
 		run_writer_flush(&a->fleet.run_writer);
-	if (q->executions_per_day &&
-	    t->today.executions + t->unwritten.executions >= q->executions_per_day) {
-		*out_limit = q->executions_per_day;
-		a->quota_refusals[QUOTA_EXECUTIONS]++;
-		return "too many executions today";
-	}
-	if (q->output_bytes_per_day &&
-	    t->today.output_bytes + t->unwritten.output_bytes >= q->output_bytes_per_day) {
-		*out_limit = q->output_bytes_per_day;
-		a->quota_refusals[QUOTA_OUTPUT]++;
-		return "too many bytes of output today";
-	}
-	if (q->compute_ms_per_month &&
-	    t->month.compute_ms + t->unwritten.compute_ms >= q->compute_ms_per_month) {
-		*out_limit = q->compute_ms_per_month;
-		a->quota_refusals[QUOTA_COMPUTE]++;
-		return "too much computing this month";
-	}
+	for (unsigned r = 0; r < STORE_RESOURCES; r++)
+		if (quota_is_spent(t, r, out_limit)) {
+			a->quota_refusals[over[r].kind]++;
+			return over[r].why;
+		}
 	return NULL;
 }
 
@@ -271,6 +345,39 @@ static const char *count_run(struct api *a, struct team_count *t, uint64_t *out_
 
 	t->unwritten.executions += !over;
 	return over;
+}
+
+/* ---- a node of a cluster ---- */
+
+void quota_granted(struct api *a, const char *team, enum store_resource r, uint64_t *out_used,
+		   uint64_t *out_amount)
+{
+	struct team_count *t = count_of(a, team);
+
+	run_writer_flush(&a->fleet.run_writer);
+	*out_used = quota_used_of(t, r);
+	*out_amount = t->grants[r].period == quota_period(r) ? t->grants[r].amount : 0;
+}
+
+int quota_grant(struct api *a, const char *team, enum store_resource r, const struct store_grant *g,
+		int lower, struct err *e)
+{
+	struct team_count *t = count_of(a, team);
+	struct store_grant *own = &t->grants[r], now = *g;
+	uint64_t used;
+
+	if (g->limit &&
+	    (g->period < own->period || (g->period == own->period && g->version <= own->version)))
+		return 0;
+	if (lower) {
+		quota_granted(a, team, r, &used, &now.amount);
+		if (now.amount > used)
+			now.amount = used + (now.amount - used) / 2;
+	}
+	if (store_grant_put(a->store, team, r, &now, e) < 0)
+		return -1;
+	*own = now;
+	return 0;
 }
 
 int quota_helper(struct call *c)

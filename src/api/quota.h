@@ -4,6 +4,7 @@
  * Owns: the counts since they were last written to the store. */
 #pragma once
 #include "api/api.h"
+#include "store/grants.h"
 
 /* The effective limits: those of the team, else those of its plan, else those of the configuration; 0: no limit. In a
  * store_team, 0 means that the team has no limit of its own, QUOTA_NONE that it is not limited. */
@@ -31,6 +32,18 @@ int quota_item(struct api *a, const char *team, struct err *e);
 /* For a gateway, whose boxes are on other machines: the limit that the team or its plan sets. 0: none; quota.boxes holds
  * on each machine. */
 uint64_t quota_box_limit(struct api *a, const char *team);
+/* The same for executions and output of a day and CPU time of a month. 1: at least one is limited. */
+int quota_run_limits(struct api *a, const char *team, uint64_t out[STORE_RESOURCES]);
+/* The first day of the period that now is, see store/grants.h. */
+int32_t quota_period(enum store_resource r);
+/* A gateway gives this node a part of the limit of the team; limit 0: there is none any longer. lower: the node keeps what it has
+ * used and half of the rest. One of an earlier period or version changes nothing. */
+must_check int quota_grant(struct api *a, const char *team, enum store_resource r,
+			   const struct store_grant *g, int lower, struct err *e);
+/* What the team has used and may use here in this period. */
+void quota_granted(struct api *a, const char *team, enum store_resource r, uint64_t *out_used,
+		   uint64_t *out_amount);
+void quota_refuse_unknown(struct call *c); /* 429: the database has not said what is left */
 void quota_refuse_box(struct call *c, const char *why); /* why NULL: the limit is reached */
 unsigned quota_boxes_left(struct api *a, const char *team);
 void quota_used(struct api *a, const char *team, uint64_t cpu_us, uint64_t output_bytes);

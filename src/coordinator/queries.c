@@ -183,6 +183,28 @@ static const struct query queries[] = {
 		"  from (select greatest($5::bigint - (select count(*) from atoll.boxes b where b.team = $1 and b.state in ('running', 'paused'))"
 		"   - (select coalesce(sum(o.amount), 0) from atoll.shares o where o.team = $1 and (o.gateway, o.holder) <> ($2::int, $3)),"
 		"   0)::bigint as most) l) m) where s.team = $1 and s.gateway = $2::int and s.holder = $3 returning s.amount", 6 } } },
+	/* What team $1 may use of resource $2 in the period that begins on day $3 on node $4, which has used $5 of it: that, and half of
+	 * what is left of the limit $6, or all if that is $7 or less. The amounts of all nodes, or what they have used if that is more,
+	 * are never more than the limit. */
+	{ "grant_raise", 7, { {
+		"select pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7270715004))", 2 }, {
+		"delete from atoll.grants where team = $1 and resource = $2 and period < $3::int - 40", 3 }, {
+		"insert into atoll.grants (team, resource, period, node) values ($1, $2, $3::int, $4::int) on conflict do nothing", 4 }, {
+		"update atoll.grants g set version = g.version + 1, amount = greatest($5::bigint, least($6::bigint - l.others,"
+		"  greatest(g.amount, $5::bigint + case when l.rest <= 0 then 0 when l.rest <= $7::bigint then l.rest"
+		"  else greatest(l.rest / 2, $7::bigint) end))) from (select o.others, $6::bigint - o.others - $5::bigint as rest from"
+		"  (select coalesce(sum(greatest(coalesce(n.amount, 0), coalesce(u.used, 0))), 0)::bigint as others from"
+		"   (select node, amount from atoll.grants where team = $1 and resource = $2 and period = $3::int and node <> $4::int) n"
+		"   full join (select node, sum((row ->> $2::text)::numeric)::bigint as used from atoll.usage where kind = 'day'"
+		"    and team = $1 and day >= $3::int and node <> $4::int group by node) u on u.node = n.node) o) l"
+		" where g.team = $1 and g.resource = $2 and g.period = $3::int and g.node = $4::int returning g.amount, g.version", 7 }, {
+		"select node, version from atoll.grants where team = $1 and resource = $2 and period = $3::int and node <> $4::int"
+		" and amount > 0 order by amount desc limit 8", 4 } } },
+	/* The node has lowered its grant of version $5 to $6, which has the next version. */
+	{ "grant_lower", 6, { {
+		"select pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7270715004))", 2 }, {
+		"update atoll.grants set amount = $6::bigint, version = version + 1 where team = $1 and resource = $2"
+		" and period = $3::int and node = $4::int and version = $5::bigint and amount > $6::bigint returning 1", 6 } } },
 	/* The node that a request with an Idempotency-Key was sent to first; $3: the one that this gateway would choose. */
 	{ "idempotency", 3, { {
 		"insert into atoll.idempotency (team, key, node) values ($1, $2, $3::int) on conflict do nothing", 3 }, {

@@ -112,6 +112,10 @@ static const char *const schema_steps[] = {
 	"create sequence atoll.event_numbers;"
 	"alter table atoll.events add column n bigint not null default nextval('atoll.event_numbers');"
 	"create index events_number on atoll.events (n);",
+	/* 9: what a team may use on each node (queries.c) */
+	"create table atoll.grants (team text not null, resource text not null, period int not null, node int not null,"
+	"  amount bigint not null default 0, version bigint not null default 0,"
+	"  primary key (team, resource, period, node));",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

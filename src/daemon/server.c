@@ -56,6 +56,7 @@
 #include "v1/play.h"
 #include "v1/ui.h"
 #include "webhook/runner.h"
+#include "v1ops/grants.h"
 #include "v1ops/shared_rows.h"
 #include "v1ops/schedule_runs.h"
 #include "wire/sock.h"
@@ -961,11 +962,19 @@ static int server_begin(struct server *x, struct err *e)
 	static struct egress_child_rules rules;
 	int statm = open("/proc/self/statm",
 			 O_RDONLY | O_CLOEXEC); /* the confined process has no /proc */
-	static const struct api_surface *const surfaces[] = {
-		&gateway_surface,     &e2b_surface,           &play_surface,   &ui_surface,
-		&e2bcontrol_surface,  &tool_surface,          &mcp_surface,    &swerex_surface,
-		&shared_rows_surface, &figures_route_surface, &copies_surface, NULL
-	};
+	static const struct api_surface *const surfaces[] = { &gateway_surface,
+							      &e2b_surface,
+							      &play_surface,
+							      &ui_surface,
+							      &e2bcontrol_surface,
+							      &tool_surface,
+							      &mcp_surface,
+							      &swerex_surface,
+							      &shared_rows_surface,
+							      &grants_surface,
+							      &figures_route_surface,
+							      &copies_surface,
+							      NULL };
 	char boot[64];
 
 	conf.hooks = hooks;

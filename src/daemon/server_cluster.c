@@ -23,6 +23,7 @@
 #include "gateway/nodes.h"
 #include "gateway/renewals.h"
 #include "gateway/shared_rows.h"
+#include "gateway/grants.h"
 #include "gateway/shares.h"
 #include "http/tls.h"
 #include "metrics/metrics.h"
@@ -62,6 +63,7 @@ struct server_cluster {
 	struct gateway_rows *shared_rows;
 	struct deletions *deletions;
 	struct gateway_shares *shares;
+	struct gateway_grants *grants;
 	struct merged_figures *merged;
 	struct cluster_client *engines;
 	struct gateway_certificate certificate;
@@ -274,6 +276,8 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 						x->self.number, e) < 0)
 		return -1;
 	x->shares = x->gateway->shares;
+	if (x->server_tls)
+		x->grants = x->gateway->grants = gateway_grants_new(x->api, x->engines, x->tunnels);
 	if (x->server_tls)
 		cluster_init_rows(x);
 	if (x->leases)
@@ -618,6 +622,7 @@ void server_cluster_free(struct server_cluster *x)
 	merged_figures_free(x->merged);
 	gateway_free(x->gateway);
 	gateway_shares_free(x->shares);
+	gateway_grants_free(x->grants);
 	if (x->tunnels)
 		http_server_fini(&x->http);
 	gateway_certificate_fini(&x->certificate);

@@ -2,6 +2,8 @@
  *
  * A node gets the identity of the caller, never a key: it runs code that no person has reviewed. A request
  * without an answer byte is repeated once on another connection, if repeating it is harmless. */
+#include "api/quota.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "gateway/directory.h"
 #include "gateway/gateway_call.h"
@@ -192,6 +194,34 @@ static void forward_connected(struct tunnel_ask *a, const struct upstream_link *
 		forward_fail_unreachable(x, a->why);
 }
 
+/* ---- the limits of the team ---- */
+
+static void forward_granted(struct grants_ask *a, int result)
+{
+	struct gateway_call *x = loop_owner(a, struct gateway_call, grant);
+
+	if (result)
+		forward_begin(x, (unsigned)x->granted_node);
+	else
+		quota_refuse_unknown(x->call);
+}
+
+/* 1: forward_begin() follows, when the node has a part of the limits of the team. */
+static int forward_waits_for_grant(struct gateway_call *x, unsigned node)
+{
+	const struct http_req *r = x->call->req;
+	static const char *const harmless[] = { "GET", "HEAD", "DELETE" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(harmless); i++)
+		if (strcmp(r->method, harmless[i]) == 0 && !r->upgrade)
+			return 0;
+	if (!x->gateway->grants || !x->identity[0] || x->granted_node == (int)node)
+		return 0;
+	x->granted_node = (int)node;
+	x->grant.done = forward_granted;
+	return !grants_take(x->gateway->grants, &x->grant, x->call->who.team, node);
+}
+
 /* ---- the client ---- */
 
 static void forward_on_body(struct http_req *r, const char *bytes, size_t n)
@@ -240,7 +270,7 @@ void forward_begin(struct gateway_call *x, unsigned node)
 		volume_begin(x, node);
 		return;
 	}
-	if (secrets_begin(x, node))
+	if (secrets_begin(x, node) || forward_waits_for_grant(x, node))
 		return;
 	r->on_drain = forward_on_drain;
 	r->on_eof = forward_on_eof;
@@ -261,6 +291,7 @@ void forward_begin(struct gateway_call *x, unsigned node)
 
 void forward_end(struct gateway_call *x)
 {
+	grants_cancel(&x->grant);
 	forward_release(x);
 	timer_fini(&x->again);
 }

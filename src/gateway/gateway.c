@@ -272,7 +272,9 @@ static int gateway_take(struct call *c)
 	    (t.kind == TARGET_ABSENT && !t.is_e2b && !call_has_path(c->api->native, c->req)))
 		return 0;
 	x = call_alloc(c, sizeof(*x));
-	*x = (struct gateway_call){ .gateway = g, .call = c, .target = t, .secrets_node = -1 };
+	*x = (struct gateway_call){
+		.gateway = g, .call = c, .target = t, .secrets_node = -1, .granted_node = -1
+	};
 	c->state = x;
 	c->drop = gateway_drop;
 	if (t.is_e2b)

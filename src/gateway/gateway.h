@@ -17,6 +17,7 @@ struct gateway_bring;
 struct gateway_copies;
 struct gateway_moved;
 struct gateway_names;
+struct gateway_grants;
 struct gateway_rows;
 struct gateway_shares;
 struct merged_figures;
@@ -48,6 +49,7 @@ struct gateway {
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;
 	struct gateway_shares *shares; /* NULL: without a database */
+	struct gateway_grants *grants; /* the same */
 	struct merged_figures *merged;
 	uint64_t directory_avoid_ms; /* until then lists are asked from the nodes */
 	struct timer tick;

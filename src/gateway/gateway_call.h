@@ -6,6 +6,7 @@
 #include "gateway/bring.h"
 #include "gateway/fanout.h"
 #include "gateway/gateway.h"
+#include "gateway/grants.h"
 #include "gateway/names.h"
 #include "gateway/settle.h"
 #include "gateway/shares.h"
@@ -85,6 +86,8 @@ struct gateway_call {
 		struct cluster_request request;
 		void (*failed)(struct gateway_call *x); /* NULL: not stored */
 	} deletion;
+	struct grants_ask grant;
+	int granted_node; /* this node may start a program for the request; -1: none was asked */
 	struct shares_ask share;
 	int has_share; /* one box of the limit of the team */
 

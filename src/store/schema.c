@@ -1014,6 +1014,19 @@ static const char shared_rows[] =
 	SHARED_CHANGED("secrets", "secret", "", "NEW.team || '/' || NEW.name", "OLD.team || '/' || OLD.name");
 /* clang-format on */
 
+/* What a team may use on this node of a cluster: grants.h. */
+static const char grants[] = "CREATE TABLE grants ("
+			     " team TEXT NOT NULL,"
+			     " resource INTEGER NOT NULL,"
+			     " most INTEGER NOT NULL,"
+			     " period INTEGER NOT NULL,"
+			     " amount INTEGER NOT NULL,"
+			     " version INTEGER NOT NULL,"
+			     " PRIMARY KEY (team, resource)"
+			     ") STRICT, WITHOUT ROWID;"
+			     "CREATE TRIGGER grants_team AFTER DELETE ON teams BEGIN"
+			     " DELETE FROM grants WHERE team = OLD.name; END;";
+
 const char *const schema_steps[] = {
 	first,
 	contexts,
@@ -1052,6 +1065,7 @@ const char *const schema_steps[] = {
 	snapshot_checkpoints,
 	process_images,
 	shared_rows,
+	grants,
 };
 const int schema_newest = ARRAY_LEN(schema_steps);
 

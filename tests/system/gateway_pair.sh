@@ -29,6 +29,7 @@ soon starts two ATOLL_CLUSTER_ROLE=node ATOLL_CLUSTER_GATEWAYS="$(tunnel_of gate
 url=$(address_of gate)
 pair=$(address_of pair)
 key=$("$ATOLL" key new tests --state "$work/gate/state" --quiet)
+default_key=$key
 soon serves one
 soon serves two
 soon nodes_are "$both_up"
@@ -42,6 +43,12 @@ at() {
 	path=$3
 	shift 3
 	status=$(curl -sS --max-time 30 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: $key" "$@" "$base$path")
+}
+knows_key() { at "$pair" GET /v1/who && [ "$status" = 200 ]; }
+json_default() {
+	team_key=$key key=$default_key
+	at "$url" "$1" "$2" -H 'Content-Type: application/json' -d "$3"
+	key=$team_key
 }
 json_at() { at "$1" "$2" "$3" -H 'Content-Type: application/json' -d "$4"; }
 of_body() { jq -r "$1" body; }
@@ -58,7 +65,7 @@ end_all() {
 }
 
 the_boxes_of_a_team_are_limited_over_both_gateways() {
-	json_at "$url" PUT /v1/teams/small '{"boxes": 7}'
+	json_default PUT /v1/teams/small '{"boxes": 7}'
 	case $status in 20*) ;; *) fail "$status: $(cat body)" ;; esac
 	key=$("$ATOLL" key new small --team small --state "$work/gate/state" --quiet)
 	known() { at "$pair" GET /v1/who && [ "$status" = 200 ]; }
@@ -81,6 +88,81 @@ the_boxes_of_a_team_are_limited_over_both_gateways() {
 		is "$status $(of_body .error.code)" "429 quota" "$(cat body)"
 		end_all
 	done
+}
+
+# box_at NODE: the id of a box of the team there.
+box_at() {
+	for _ in 1 2 3 4 5 6 7 8; do
+		json_at "$url" POST /v1/boxes '{}'
+		[ "$status" = 201 ] || return 1
+		[ "$(sql "select node from atoll.boxes where id = '$(of_body .id)'")" != "$1" ] || { of_body .id; return; }
+	done
+	return 1
+}
+runs_in() { json_at "$1" POST "/v1/boxes/$2/execs" "{\"command\": \"${3:-true}\"}"; }
+key_of() { "$ATOLL" key new "$1-$2" --team "$1" --state "$work/gate/state" --quiet; }
+
+executions_of_a_team_are_limited_over_both_nodes() {
+	json_default PUT /v1/teams/runner '{"executions_per_day": 24}'
+	key=$(key_of runner 1)
+	soon knows_key
+	first=$(box_at 2) second=$(box_at 40)
+	[ "$first" ] && [ "$second" ] || fail "boxes on both nodes: '$first' '$second' $(cat body)"
+	for n in 1 2 3 4 5; do
+		for box in "$first" "$second"; do
+			runs_in "$url" "$box"
+			is "$status" 200 "$n $box $(cat body)"
+		done
+	done
+	# Also what the other node has not used is found, and requests of both gateways at the same time use no more.
+	for base in "$url" "$pair"; do
+		seq 14 | xargs -P 4 -I@ curl -sS --max-time 30 -o /dev/null -w '%{http_code}\n' -H "X-API-Key: $key" -H 'Content-Type: application/json' \
+			-d '{"command": "true"}' "$base/v1/boxes/$first/execs" >"run${base##*:}" &
+		list="${list:-} $!"
+	done
+	wait $list
+	made=$(cat run[0-9]* | grep -c 200)
+	[ "$made" -le 14 ] || fail "$made of 14 executions: $(cat run[0-9]*)"
+	last() {
+		runs_in "$url" "$second"
+		made=$((made + $([ "$status" = 200 ] && echo 1 || echo 0)))
+		[ "$made" -ge 14 ]
+	}
+	soon last
+	is "$made" 14
+	runs_in "$url" "$second"
+	is "$status $(of_body .error.code)" "429 quota" "$(cat body)"
+	has "$(cat body)" 'team runner may have 24'
+	runs_in "$pair" "$first"
+	is "$status" 429 "$(cat body)"
+	# A new limit, and none.
+	json_default PUT /v1/teams/runner '{"executions_per_day": 26}'
+	more() { runs_in "$url" "$second" && [ "$status" = 200 ]; }
+	soon more
+	json_default PUT /v1/teams/runner '{}'
+	for n in 1 2 3; do
+		soon more
+	done
+	at "$url" DELETE "/v1/boxes/$first"
+	at "$url" DELETE "/v1/boxes/$second"
+}
+
+output_of_a_team_is_limited_over_both_nodes() {
+	json_default PUT /v1/teams/writer '{"output_bytes_per_day": 1000}'
+	key=$(key_of writer 1)
+	soon knows_key
+	first=$(box_at 2) second=$(box_at 40)
+	# Each node may have a part of the limit that it has not used.
+	for box in "$first" "$second"; do
+		runs_in "$url" "$box" 'head -c 2000 /dev/zero | tr \\\\0 x'
+	done
+	for box in "$first" "$second"; do
+		runs_in "$url" "$box"
+		is "$status $(of_body .error.code)" "429 quota" "$(cat body)"
+	done
+	has "$(cat body)" 'bytes of output'
+	at "$url" DELETE "/v1/boxes/$first"
+	at "$url" DELETE "/v1/boxes/$second"
 }
 
 a_link_that_shares_a_box_works_at_both_gateways() {

@@ -380,7 +380,7 @@ TEST_FORKED(a_full_disk_rolls_back_and_the_store_recovers)
 
 	dir_make(dir);
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", dir, "tmpfs", 0, "size=3m") < 0)
+	    mount("tmpfs", dir, "tmpfs", 0, "size=3200k") < 0)
 		SKIP("needs root, for a mount of its own");
 	snprintf(ballast, sizeof(ballast), "%s/ballast", dir);
 	fd = open(ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
