@@ -79,13 +79,15 @@ static const struct query queries[] = {
 	{ "boxes_list", 8, { {
 		"select row ->> 'v1', node, created_ns, id from atoll.boxes where team = $1"
 		" and case when $2::text is null then state <> 'deleted' else $2 = 'all' or state = $2 end"
-		" and ($2 is not null or state <> 'deleted') and ($3::text is null or template = $3)"
+		" and ($2 is not null or state <> 'deleted') and ($2 = any (array['all', 'deleted']) or not exists"
+		" (select from atoll.deletions d where d.id = boxes.id)) and ($3::text is null or template = $3)"
 		" and ($4::text is null or starts_with(name, $4)) and ($5::jsonb is null or row #> '{v1,metadata}' @> $5::jsonb)"
 		" and ($6::bigint is null or (created_ns, id) < ($6::bigint, $7::text))"
 		" order by created_ns desc, id desc limit $8::int", 8 } } },
 	{ "sandboxes_list", 5, { {
 		"select row ->> 'e2b', node, started_ns, id from atoll.boxes where team = $1 and state <> 'deleted'"
 		" and row #>> '{e2b,state}' = any (string_to_array($2, ','))"
+		" and not exists (select from atoll.deletions d where d.id = boxes.id)"
 		" and ($3::bigint is null or (started_ns, id) < ($3::bigint, $4::text))"
 		" order by started_ns desc, id desc limit $5::int", 5 } } },
 	{ "runs_list", 7, { {

@@ -63,7 +63,12 @@ static void deletions_answered(struct node_request *r, int status, const char *b
 		deletions_drop(x);
 		return;
 	}
-	if (status >= 300 && status != 404)
+	if (status <
+	    300) { /* lists show the box until its row has ended: the next look finds that it has (404) */
+		deletions_drop(x);
+		return;
+	}
+	if (status != 404)
 		log_warn("a stored deletion was refused by the node", LOG_S("box", x->id),
 			 LOG_I("status", status));
 	x->done.done = deletions_removed;

@@ -174,10 +174,26 @@ a_box_of_an_unreachable_node_can_be_deleted() {
 	is "$status" 202 "$(cat body)"
 	ask DELETE "/v1/boxes/$deleted/schedules/x"
 	is "$status" 503 "$(cat body)"
+	# Lists no longer have it: now, and when its node carries the deletion out.
+	is_listed() {
+		for path in /v1/boxes /v2/sandboxes; do
+			ask GET "$path"
+			is "$status" 200 "$(cat body)"
+			! grep -q "$deleted" body || return 0
+		done
+		return 1
+	}
+	! is_listed || fail "it is listed: $(cat body)"
 	thaw one
-	ended() { [ "$(sql "select state from atoll.boxes where id = '$deleted'")" = deleted ]; }
+	ended() {
+		! is_listed || fail "it is listed again: $(cat body)"
+		[ "$(sql "select state from atoll.boxes where id = '$deleted'")" = deleted ]
+	}
 	soon ended
-	settled() { [ "$(sql 'select count(*) from atoll.deletions')" = 0 ]; }
+	settled() {
+		! is_listed || fail "it is listed again: $(cat body)"
+		[ "$(sql 'select count(*) from atoll.deletions')" = 0 ]
+	}
 	soon settled
 }
 
