@@ -316,16 +316,31 @@ static void take_image_ready(void *ctx, const struct frame *f, size_t len, int *
 	take_complete(j, &j->captured);
 }
 
+/* The layer has become larger than the rest of the quota: bytes_most of the request. */
+static const struct err *take_explain(const struct checkpoint_job *j, const struct err *e,
+				      struct err *room)
+{
+	if (e->kind != ERR_LIMIT || e->sys != EDQUOT)
+		return e;
+	err_set(room, ERR_SYS,
+		"the files that have changed do not fit in the rest of the quota of team %.64s "
+		"(quota.checkpoint_bytes, %llu bytes); delete some: DELETE /v1/checkpoints/ID",
+		j->row.team, (unsigned long long)j->all->conf.team_bytes);
+	room->sys = EDQUOT;
+	return room;
+}
+
 static void take_captured(void *ctx, const struct frame *f, size_t len, int *fd,
 			  const struct err *e)
 {
 	struct checkpoint_job *j = ctx;
+	struct err own;
 
 	(void)len;
 	(void)fd;
 	j->asking = NULL;
 	if (!f) {
-		take_failed(j, e);
+		take_failed(j, take_explain(j, e, &own));
 	} else if (j->memory) {
 		j->captured = *(const struct wire_checkpointed *)f;
 		j->asking = take_ask_image(j, WIRE_IMAGE_WAIT, "", take_image_ready);

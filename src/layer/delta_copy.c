@@ -24,6 +24,15 @@ static int copy_failed(const struct delta_run *r, const char *what)
 
 /* ---- what was copied, by inode ---- */
 
+/* EDQUOT: the limit is that of the caller. */
+static int copy_is_full(const struct delta_run *r)
+{
+	err_set(r->e, ERR_LIMIT, "more than %llu bytes have changed",
+		(unsigned long long)r->d->bytes_most);
+	r->e->sys = EDQUOT;
+	return -1;
+}
+
 static size_t copied_slot(const struct delta_run *r, uint64_t ino)
 {
 	size_t at = (size_t)(ino * 0x9e3779b97f4a7c15u >> 20) & (r->copied_slots - 1);
@@ -173,8 +182,7 @@ static int copy_large(struct delta_run *r, int fd, struct delta_copied *c)
 			hole = size;
 		c->stored += (uint64_t)(hole - data);
 		if (c->stored > r->d->bytes_most - r->stored)
-			return err_set(r->e, ERR_LIMIT, "more than %llu bytes have changed",
-				       (unsigned long long)r->d->bytes_most);
+			return copy_is_full(r);
 		if (copy_part(r, fd, to, data, hole) < 0)
 			return -1;
 		at = hole;
@@ -231,8 +239,7 @@ static int copy_again(struct delta_run *r, const struct delta_item *x, int fd,
 		c->hashed = 1;
 		c->stored = c->size;
 		if (c->size > r->d->bytes_most - r->stored)
-			return err_set(r->e, ERR_LIMIT, "more than %llu bytes have changed",
-				       (unsigned long long)r->d->bytes_most);
+			return copy_is_full(r);
 		if (c->size && copy_put_small(r, c->block, c->size) < 0)
 			return -1;
 	}

@@ -156,6 +156,7 @@ void capture_fini(struct capture *c)
 	for (unsigned i = 0; i < c->nsaved; i++)
 		free(c->saved[i].content);
 	free(c->saved);
+	free(c->descriptions);
 	procimage_fini(&c->image);
 	own_close_fd(&c->pages);
 	*c = (struct capture){ .tracee.memory = -1, .pages = -1 };

@@ -50,6 +50,8 @@ struct capture {
 	unsigned stopped_us; /* how long the source was stopped */
 	unsigned took_us;
 	uint64_t began_us;
+	uint32_t *descriptions; /* indexes of descriptors with a description of their own, sorted */
+	uint32_t ndescriptions;
 	struct capture_options options;
 	int pages; /* of a direct capture: the file with the pages of all runs; else -1 */
 };

@@ -82,9 +82,46 @@ static int capture_read_info(struct capture *c, struct open_descriptor *o, struc
 
 /* ---- numbers of one description ---- */
 
-static int capture_is_same(const struct capture *a, int x, const struct capture *b, int y)
+/* Where the description of this number is, or belongs, in the list of those of `in`, which is sorted as the kernel sorts
+ * them: thousands of descriptors of one kind have one inode. 1: it is there. */
+static int capture_search_same(const struct capture *in, pid_t pid, int number, uint32_t *out_at)
 {
-	return syscall(SYS_kcmp, a->tracee.pid, b->tracee.pid, KCMP_FILE, x, y) == 0;
+	const struct image_descriptor *d = image_descriptors(&in->image);
+	uint32_t low = 0, high = in->ndescriptions;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		long order = syscall(SYS_kcmp, in->tracee.pid, pid, KCMP_FILE,
+				     d[in->descriptions[middle]].number, number);
+
+		if (order == 1) {
+			low = middle + 1;
+		} else if (order == 2) {
+			high = middle;
+		} else {
+			*out_at = middle;
+			return order == 0;
+		}
+	}
+	*out_at = low;
+	return 0;
+}
+
+static void capture_add_description(struct capture *c, uint32_t index)
+{
+	uint32_t at;
+
+	if (image_descriptors(&c->image)[index].kind == DESCRIPTOR_SAME ||
+	    capture_search_same(c, c->tracee.pid, image_descriptors(&c->image)[index].number, &at))
+		return;
+	c->descriptions =
+		reallocarray(c->descriptions, c->ndescriptions + 1, sizeof(*c->descriptions));
+	if (!c->descriptions)
+		abort();
+	memmove(c->descriptions + at + 1, c->descriptions + at,
+		(c->ndescriptions - at) * sizeof(*c->descriptions));
+	c->descriptions[at] = index;
+	c->ndescriptions++;
 }
 
 /* The descriptor of `in` with the same description, or NULL. */
@@ -92,13 +129,13 @@ static struct image_descriptor *capture_find_same(const struct capture *c,
 						  const struct open_descriptor *o,
 						  const struct capture *in)
 {
-	struct image_descriptor *d = image_descriptors(&in->image);
+	struct image_descriptor *d;
+	uint32_t at;
 
-	for (uint64_t i = 0; i < in->image.header.count[TABLE_DESCRIPTORS]; i++)
-		if (d[i].kind != DESCRIPTOR_SAME && (in == c || d[i].kind != DESCRIPTOR_OBJECT) &&
-		    d[i].inode == o->st.st_ino && capture_is_same(in, d[i].number, c, o->number))
-			return &d[i];
-	return NULL;
+	if (!capture_search_same(in, c->tracee.pid, o->number, &at))
+		return NULL;
+	d = &image_descriptors(&in->image)[in->descriptions[at]];
+	return in == c || d->kind != DESCRIPTOR_OBJECT ? d : NULL;
 }
 
 /* A description that another process of the tree has, too. 1: found. */
@@ -440,6 +477,7 @@ int capture_read_descriptors(struct capture *c, const struct capture_options *op
 		if (rc < 0)
 			return -1;
 		*(struct image_descriptor *)procimage_add(&c->image, TABLE_DESCRIPTORS, 1) = d;
+		capture_add_description(c, (uint32_t)i);
 	}
 	return capture_check_watches(c, e);
 }

@@ -228,6 +228,9 @@ static int capture_read_links(struct capture *c, struct err *e)
 	if (n < 0)
 		return err_sys(e, "read %s", path);
 	target[n] = 0;
+	snprintf(full, sizeof(full), "/proc/%d/root%s", c->tracee.pid, target);
+	if (access(full, F_OK) < 0)
+		return keep_refuse(e, KEEP_FOLDER, c->tracee.pid, -1, target);
 	name = procimage_add_string(im, target);
 	image_program(im)->folder = name;
 

@@ -112,11 +112,11 @@ static int capture_peek(struct capture *c, struct image_descriptor *d,
 	if (n <= 0)
 		return 0;
 	if (m.msg_controllen || n == (ssize_t)sizeof(bytes))
-		return keep_refuse(e, KEEP_OTHER_SOCKET, c->tracee.pid, o->number,
+		return keep_refuse(e, KEEP_IN_FLIGHT, c->tracee.pid, o->number,
 				   m.msg_controllen ? "descriptors in flight"
 						    : "too many bytes in flight");
 	if (type != SOCK_STREAM)
-		return keep_refuse(e, KEEP_OTHER_SOCKET, c->tracee.pid, o->number,
+		return keep_refuse(e, KEEP_IN_FLIGHT, c->tracee.pid, o->number,
 				   "messages in flight");
 	d->data_bytes = (uint32_t)n;
 	d->data = procimage_add_bytes(&c->image, bytes, (size_t)n);

@@ -63,6 +63,8 @@ enum keep_outcome {
 	ROW(RAW_SOCKET, REFUSED, "raw, packet and netlink sockets", "their state cannot be read")  \
 	ROW(OTHER_SOCKET, REFUSED, "connected unix and UDP sockets",                               \
 	    "the other end is outside the exec")                                                   \
+	ROW(IN_FLIGHT, REFUSED, "descriptors, messages or 1 MiB that wait in a socket",            \
+	    "only bytes of streams are copied")                                                    \
 	ROW(OTHER_PIPE, REFUSED, "pipes whose other end is outside the exec",                      \
 	    "unless the caller supplies it")                                                       \
 	ROW(FANOTIFY, REFUSED, "fanotify", "its marks cannot be read back")                        \
@@ -75,14 +77,21 @@ enum keep_outcome {
 	    "only root of the host can read it, and a capture is none")                            \
 	ROW(EXECUTABLE, REFUSED, "a program whose file was deleted or replaced",                   \
 	    "a copy opens it by name")                                                             \
+	ROW(FOLDER, REFUSED, "a working folder that was deleted", "a copy enters it by name")      \
+	ROW(LEADER, REFUSED, "a program whose first thread has ended",                             \
+	    "that thread has the pid, and cannot run in a copy either")                            \
 	ROW(USER, REFUSED, "programs of another user than that of the box",                        \
 	    "copies run as the user of the box")                                                   \
 	ROW(SYSV, REFUSED, "System V shared memory", "they belong to the namespace")               \
 	ROW(REGISTERS, REFUSED, "AMX tiles, 32-bit programs", "not restored")                      \
 	ROW(TOO_MANY, REFUSED,                                                                     \
-	    "more than 64 processes, 512 threads, 256 timers, 4,096 descriptors or 8 GiB",         \
-                                                                                                   \
-	    "limits")
+	    "more than 64 processes, 512 threads, 256 timers, 4,096 descriptors, 16,384 "          \
+	    "mappings or 8 GiB",                                                                   \
+	    "limits")                                                                              \
+	ROW(NO_PID, REFUSED, "a box that has as many processes as its limit",                      \
+	    "a snapshot is one more process for a moment")                                         \
+	ROW(NO_HOLE, REFUSED, "a program that has mapped nearly all addresses",                    \
+	    "the code that makes a copy needs a hole")
 
 enum keep {
 #define ROW(id, outcome, thing, text) KEEP_##id,

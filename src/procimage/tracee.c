@@ -103,6 +103,28 @@ static int tracee_wait_interrupted(pid_t tid, uint64_t until_ms, int *out_stoppe
 	}
 }
 
+/* The kernel does not trace it: EPERM. */
+static int tracee_has_ended(pid_t pid, pid_t tid)
+{
+	char path[64], text[512] = "", *state;
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	state = n > 0 ? strrchr(text, ')') : NULL;
+	return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
+static int tracee_count(pid_t pid)
+{
+	pid_t tids[IMAGE_THREADS_MOST];
+	struct err ignored;
+
+	return thread_list_read(pid, tids, IMAGE_THREADS_MOST, &ignored);
+}
+
 static int tracee_seize(struct tracee *t, pid_t tid, struct err *e)
 {
 	const long options = PTRACE_O_TRACESYSGOOD;
@@ -110,6 +132,11 @@ static int tracee_seize(struct tracee *t, pid_t tid, struct err *e)
 	if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 		if (errno == ESRCH)
 			return 1;
+		if (errno == EPERM && tracee_has_ended(t->pid, tid))
+			return tid == t->pid && tracee_count(t->pid) > 1
+				       ? keep_refuse(e, KEEP_LEADER, t->pid, -1,
+						     "other threads run")
+				       : 1;
 		if (errno == EPERM)
 			return keep_refuse(e, KEEP_TRACED, t->pid, -1,
 					   "or it belongs to another user");
@@ -505,6 +532,8 @@ int tracee_fork(struct tracee *t, struct err *e)
 	result = arch_call_result(registers);
 	if (result < 0) {
 		errno = (int)-result;
+		if (errno == EAGAIN)
+			return keep_refuse(e, KEEP_NO_PID, t->pid, -1, "limits.pids");
 		return err_sys(e, "fork process %d for its snapshot", t->pid);
 	}
 	if (!t->child_pid)

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { IOV_MOST = 1024, LARGE_PAGE = 2 << 20 };
+enum { IOV_MOST = 1024, LARGE_PAGE = 2 << 20, READ_MOST = 1 << 30 };
 
 static void zygote_move(struct builder *b, uint64_t from, uint64_t to, uint64_t bytes)
 {
@@ -96,37 +96,61 @@ static void zygote_map_area(struct builder *b, const struct image_area *a, int h
 		CALL(&b->build, SYS_madvise, RESTORER_IGNORE, a->start, bytes, MADV_DONTDUMP);
 }
 
-static void zygote_fill(struct builder *b)
+/* Read by its file in /proc: process_vm_readv() pins the pages, for which the kernel first copies each one that the source
+ * and its snapshot child share. The copies would be charged to the box, twice the memory of its program, and the
+ * OOM killer would end one of both. */
+static void zygote_fill_from_process(struct builder *b)
 {
-	pid_t memory = b->memory;
+	const struct image *im = b->im;
+	uint64_t page = im->header.page_bytes;
+
+	for (uint64_t i = 0; i < im->header.count[TABLE_RUNS]; i++) {
+		uint64_t at = image_runs(im)[i].start, end = at + image_runs(im)[i].pages * page;
+
+		while (at < end) {
+			uint64_t bytes = end - at < READ_MOST ? end - at : READ_MOST;
+
+			/* Here and there the addresses are the same. */
+			CALL(&b->build, SYS_pread64, RESTORER_EQUAL, (uint64_t)b->pages, at, bytes,
+			     at)
+				->expect = bytes;
+			at += bytes;
+		}
+	}
+	CALL(&b->build, SYS_close, RESTORER_SUCCEED, (uint64_t)b->pages);
+}
+
+static void zygote_fill_from_file(struct builder *b)
+{
 	uint64_t offset = 0;
 	const struct image *im = b->im;
 	uint64_t n = im->header.count[TABLE_RUNS], page = im->header.page_bytes;
 
-	b->build.step = STEP_FILL;
 	for (uint64_t i = 0; i < n;) {
 		struct iovec iov[IOV_MOST];
 		uint64_t bytes = 0, at;
 		unsigned k = 0;
 
-		for (; i < n && k < IOV_MOST && bytes < UINT64_C(1) << 30; i++, k++) {
+		for (; i < n && k < IOV_MOST && bytes < READ_MOST; i++, k++) {
 			const struct image_run *r = &image_runs(im)[i];
 
 			iov[k] = (struct iovec){ (void *)(uintptr_t)r->start, r->pages * page };
 			bytes += r->pages * page;
 		}
-		/* Here and there the addresses are the same. */
 		at = call_data_add(b->data, iov, k * sizeof(*iov), 16);
-		if (memory)
-			CALL(&b->build, SYS_process_vm_readv, RESTORER_EQUAL, (uint64_t)memory, at,
-			     k, at, k, 0)
-				->expect = bytes;
-		else
-			CALL(&b->build, SYS_preadv, RESTORER_EQUAL, (uint64_t)b->pages, at, k,
-			     offset, 0)
-				->expect = bytes;
+		CALL(&b->build, SYS_preadv, RESTORER_EQUAL, (uint64_t)b->pages, at, k, offset, 0)
+			->expect = bytes;
 		offset += bytes;
 	}
+}
+
+static void zygote_fill(struct builder *b)
+{
+	b->build.step = STEP_FILL;
+	if (b->in_process)
+		zygote_fill_from_process(b);
+	else
+		zygote_fill_from_file(b);
 }
 
 static void zygote_protect(struct builder *b)

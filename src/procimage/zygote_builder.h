@@ -22,8 +22,8 @@ struct span {
 struct builder {
 	const struct image *im;
 	const struct confine_spec *confine; /* or NULL */
-	pid_t memory;                       /* process with the pages, or 0: the file `pages` */
-	int pages;
+	int pages;                          /* the file with all pages, one after the other */
+	int in_process; /* or /proc/PID/mem of the process that has them at their addresses */
 	struct call_list build;
 	struct call_data *data;
 	struct span kernel[8]; /* vvar and vDSO of this process */

@@ -8,6 +8,7 @@
 #include "procimage/arch.h"
 #include "procimage/confine_list.h"
 #include "procimage/image_zygote.h"
+#include "procimage/keep.h"
 #include "procimage/plan.h"
 #include "procimage/zygote_builder.h"
 
@@ -17,11 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
 	LARGE_PAGE = 2 << 20,
@@ -40,7 +43,10 @@ struct spans {
 static int spans_add(struct spans *x, uint64_t start, uint64_t end, struct err *e)
 {
 	if (x->n == ZYGOTE_SPANS)
-		return err_set(e, ERR_LIMIT, "the processes have more than %d areas", ZYGOTE_SPANS);
+		return err_set(e, ERR_CONFLICT,
+			       "not_capturable: %s (more than %d in the processes of one exec): %s",
+			       keep_rows[KEEP_TOO_MANY].thing, ZYGOTE_SPANS,
+			       keep_rows[KEEP_TOO_MANY].text);
 	x->at[x->n++] = (struct span){ start, end };
 	return 0;
 }
@@ -339,6 +345,36 @@ static int zygote_fill_block(struct zygote *z, int least_high, struct err *e)
 	return 0;
 }
 
+/* Its file belongs to the user of the process, and the caller has no capability to pass over modes. */
+static int zygote_open_memory(pid_t process, struct err *e)
+{
+	struct stat st;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
+	if (stat(path, &st) < 0)
+		return err_sys(e, "open the memory of the snapshot child");
+	setfsuid(st.st_uid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		err_sys(e, "open the memory of the snapshot child");
+	setfsuid(geteuid());
+	return fd;
+}
+
+/* Above all numbers that are used. */
+static int zygote_place_pages(const struct image_pages *pages, struct err *e)
+{
+	auto_fd int memory = -1;
+	int fd;
+
+	if (pages->process && (memory = zygote_open_memory(pages->process, e)) < 0)
+		return -1;
+	fd = fcntl(pages->process ? memory : pages->file, F_DUPFD_CLOEXEC, 128);
+	return fd < 0 ? err_sys(e, "place the pages of the checkpoint zygote") : fd;
+}
+
 /* Descriptors: the socket, ns_last_pid, files of pages, and above them the mapped files. Returns the number after
  * the pages. */
 static int zygote_place_descriptors(int *control, const struct image_pages *pages, unsigned n,
@@ -352,19 +388,15 @@ static int zygote_place_descriptors(int *control, const struct image_pages *page
 	if (last < 0 || high < 0 || last_high < 0)
 		return err_sys(e, "open ns_last_pid (CONFIG_CHECKPOINT_RESTORE)");
 	*control = high;
-	for (unsigned i = 0; i < n; i++) {
-		file[i] = pages[i].process ? -1 : fcntl(pages[i].file, F_DUPFD_CLOEXEC, 128);
-		if (!pages[i].process && file[i] < 0)
-			return err_sys(e, "place the pages of the checkpoint zygote");
-	}
+	for (unsigned i = 0; i < n; i++)
+		if ((file[i] = zygote_place_pages(&pages[i], e)) < 0)
+			return -1;
 	if (dup2(high, CONTROL) < 0 || dup2(last_high, LAST_PID) < 0)
 		return err_sys(e, "place the descriptors of the checkpoint zygote");
 	*control = CONTROL;
 	for (unsigned i = 0; i < n; i++)
-		if (file[i] >= 0 && dup2(file[i], ZYGOTE_PAGES + (int)i) < 0)
+		if (dup2(file[i], ZYGOTE_PAGES + (int)i) < 0)
 			return err_sys(e, "place the pages of the checkpoint zygote");
-		else if (file[i] < 0)
-			close(ZYGOTE_PAGES + (int)i);
 	close(0);
 	close(1);
 	close(2);
@@ -470,9 +502,9 @@ static int zygote_find_block(struct zygote *z, const struct confine_spec *confin
 	kernel = zygote_kernel_bytes(&z->b[0]);
 	z->block = zygote_find_hole(&z->spans, bound + kernel);
 	if (!z->block)
-		return err_set(e, ERR_CONFLICT,
-			       "the addresses of the program have no hole of %llu MiB",
-			       (unsigned long long)(bound >> 20));
+		return err_set(e, ERR_CONFLICT, "not_capturable: process %d: %s: %s",
+			       image_program(z->v[0])->pid, keep_rows[KEEP_NO_HOLE].thing,
+			       keep_rows[KEEP_NO_HOLE].text);
 	*out_bytes = (z->code_bytes + bound + page - 1) & ~(page - 1);
 	z->block_bytes = *out_bytes + kernel + page; /* the last one is struct restorer_sync */
 	z->data.at = z->block + z->code_bytes;
@@ -493,7 +525,7 @@ void zygote_memory_become(const struct image_tree *tree, const struct confine_sp
 	for (unsigned k = 0; k < z.n; k++)
 		z.b[k] = (struct builder){ .im = z.v[k],
 					   .confine = confine,
-					   .memory = tree->pages[k].process,
+					   .in_process = tree->pages[k].process > 0,
 					   .pages = ZYGOTE_PAGES + (int)k,
 					   .data = &z.data,
 					   .exe = -1,

@@ -311,10 +311,12 @@ checkpoints_with_memory_are_not_limited_by_the_images_that_wait() {
 	soon output_has "$old" "$x" '[0-9]* 1 first one'
 	api POST "/v1/boxes/$old/checkpoints" '{"name":"oldest","memory":true}'
 	is "$code" 201 "$body"
+	taken=$(get .id)
 	box
 	for _ in $(seq 1 65); do
 		api POST "/v1/boxes/$b/checkpoints" '{"memory":true}'
 		is "$code" 201 "$body"
+		taken="$taken $(get .id)"
 		api DELETE "/v1/boxes/$b"
 		box
 	done
@@ -323,6 +325,7 @@ checkpoints_with_memory_are_not_limited_by_the_images_that_wait() {
 	send "$copies" "$y" copy
 	soon output_has "$copies" "$y" '[0-9]* 2 copy one'
 	for c in $copies $old $b; do api DELETE "/v1/boxes/$c"; done
+	for c in $taken; do api DELETE "/v1/checkpoints/$c"; done # with their zygotes
 }
 
 # ---- refusals ----
