@@ -107,7 +107,7 @@ struct box_limits keeper_box_limits(const struct keeper_box *b)
 				  .pids = l->pids };
 
 	if (t && lim.mem_bytes)
-		lim.mem_bytes += t->mem_extra_bytes;
+		lim.mem_bytes = tier_outer_memory(t, lim.mem_bytes);
 	if (t && lim.pids)
 		lim.pids = lim.pids * t->pids_times + t->pids_extra;
 	return lim;

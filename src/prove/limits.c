@@ -105,7 +105,7 @@ static int limit_held_in_guest(const struct prove_run *r, const struct limit_row
 			       const struct wire_limits *l, char out[100])
 {
 	const struct tier *t = tier_find(r->want->tier);
-	uint64_t most = l->mem_bytes + t->mem_extra_bytes;
+	uint64_t most = tier_outer_memory(t, l->mem_bytes);
 
 	if (row->cause == CAUSE_PROCESSES) {
 		snprintf(out, 100, "in the guest: %ld started", limit_got(x));

@@ -25,6 +25,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.name = "container",
 		.rank = 2,
 		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.mem_times = 1,
 		.pids_times = 1,
 	},
 #ifdef ATOLL_TEST
@@ -33,6 +34,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.rank = 2,
 		.unsupported = NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.mem_extra_bytes = 4 << 20,
+		.mem_times = 1,
 		.pids_times = 1,
 		.pids_extra = 2, /* mux, guest stub */
 		.outer_box = plain_outer_box,
@@ -50,6 +52,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 				  FEATURE_BIT(FEATURE_NNP) | FEATURE_BIT(FEATURE_SECCOMP) |
 				  FEATURE_BIT(FEATURE_LANDLOCK)),
 		.mem_extra_bytes = 1 << 20,
+		.mem_times = 1,
 		.pids_times = 1,
 		.pids_extra = 1, /* the supervisor */
 		.probe = process_probe,
@@ -62,6 +65,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 			       NEED(MEMORY_SNAPSHOT) | NEED(GPU),
 		.mem_extra_bytes = 48 << 20, /* sentry and gofer */
 		.mem_min_bytes = 16 << 20,
+		.mem_times = 1,
 		.pids_times = 4, /* a thread of the sentry and a traced process for each */
 		.pids_extra = 64,
 		.start_ms = 20000,
@@ -75,6 +79,7 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.unsupported = NEED(TERMINAL) | NEED(ROOT_USER) | NEED(LAYERS) | NEED(ROOT) | NEED(VOLUME) |
 			       NEED(VOLUME_WRITABLE) | NEED(SECRETS) | NEED(HOST_WRITABLE) | NEED(ZYGOTE) |
 			       NEED(CAPTURE) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		.mem_times = 1,
 		.pids_times = 1,
 		.probe = wasm_probe,
 	},
@@ -84,8 +89,11 @@ const struct tier tier_table[WIRE_TIER_COUNT] = {
 		.images = 1,
 		.unsupported = NEED(VOLUME) | NEED(VOLUME_WRITABLE) | NEED(HOST_WRITABLE) | NEED(UPPER) |
 			       NEED(CAPTURE) | NEED(LIMIT) | NEED(MEMORY_SNAPSHOT) | NEED(GPU),
+		/* The first clone that writes to a page which is a hole of the template gets its own
+		 * page and is charged for that of the template, too (memory file, private mapping). */
+		.mem_times = 2,
 		/* kernel of the guest, QEMU, and the code that it translates without KVM */
-		.mem_extra_bytes = (VM_SPARE_MIB + 96 + 256) * UINT64_C(1) << 20,
+		.mem_extra_bytes = (2 * VM_SPARE_MIB + 96 + 256) * UINT64_C(1) << 20,
 		.mem_min_bytes = 32 << 20,
 		.pids_times = 1,
 		.pids_extra = 64, /* threads of QEMU */
@@ -141,6 +149,11 @@ int tier_has_guest(unsigned tier)
 unsigned tier_number(const struct tier *t)
 {
 	return (unsigned)(t - tier_table);
+}
+
+uint64_t tier_outer_memory(const struct tier *t, uint64_t mem_bytes)
+{
+	return mem_bytes * t->mem_times + t->mem_extra_bytes;
 }
 
 const char *tier_need_name(unsigned need)

@@ -30,7 +30,9 @@ struct tier {
 	uint64_t unsupported;  /* bits of enum wire_need: rejected by name, never ignored */
 	uint64_t features_off; /* bits of enum jail_feature that its outer box does not have */
 	int images; /* 1: its boxes get layers and roots as erofs images (spec.images), not as mounts */
-	/* Limits of the outer box: mem_bytes + mem_extra; pids * pids_times + pids_extra. */
+	/* Limits of the outer box: mem_bytes * mem_times + mem_extra (tier_outer_memory());
+	 * pids * pids_times + pids_extra. */
+	uint32_t mem_times;
 	uint64_t mem_extra_bytes;
 	uint64_t mem_min_bytes; /* smallest memory limit of a request; 0: that of every box */
 	uint32_t pids_times, pids_extra;
@@ -56,6 +58,8 @@ extern const struct tier tier_table[WIRE_TIER_COUNT]; /* by enum wire_tier; with
 /* NULL: no such tier in this build. */
 const struct tier *tier_find(unsigned tier);
 const struct tier *tier_named(const char *name);
+/* Bytes of memory of an outer box with this limit. */
+uint64_t tier_outer_memory(const struct tier *t, uint64_t mem_bytes);
 const char *tier_name(unsigned tier); /* "?" if it is unknown: a record of a newer keeper */
 unsigned tier_number(const struct tier *t);
 /* mux and a guest stub are between the keeper and init; else the keeper starts init itself. */

@@ -17,7 +17,7 @@ out_of_memory_is_detected_by_the_kernel_counter() {
 	is "$status" 137
 	has "$err" "memory limit reached: 64 MiB"
 	has "$err" "raise: atoll run --mem 128M"
-	[ "$(json r.json 'd["evidence"]["oom_kills"]')" -ge 1 ]
+	[ "$(json r.json 'd["evidence"].get("guest", d["evidence"])["oom_kills"]')" -ge 1 ] || fail "$(cat r.json)"
 	nothing_left
 }
 
@@ -39,7 +39,7 @@ import os, time
 while True:
     if os.fork() == 0:
         time.sleep(4718)'
-	is "$(json r.json 'd["evidence"]["pids_hits"] > 0')" True
+	is "$(json r.json 'd["evidence"].get("guest", d["evidence"])["pids_hits"] > 0')" True
 	has "$err" "process limit reached: 50"
 	nothing_left 4718
 }
@@ -85,7 +85,9 @@ for i in range(1000000):
 }
 
 a_box_with_a_million_files_is_deleted_soon() {
-	run --files 200000 --disk 256M -- /usr/bin/python3 -c '
+	files=200000
+	[ "${ATOLL_TIER-}" != microvm ] || files=20000 # memory of the guest, which the host does not search; an emulated guest makes few in a second
+	run --files $files --disk 256M -- /usr/bin/python3 -c '
 try:
     for i in range(1000000):
         open(f"f{i}", "w").close()

@@ -15,6 +15,7 @@ TEST(every_tier_of_the_table_is_found_by_number_and_by_name)
 		CHECK_INT(tier_number(t), i);
 		CHECK(tier_named(t->name) == t);
 		CHECK(t->pids_times >= 1);
+		CHECK(t->mem_times >= 1 && tier_outer_memory(t, 1 << 20) >= 1 << 20);
 		CHECK(i == WIRE_TIER_CONTAINER || i == WIRE_TIER_WASM || t->outer_box);
 		CHECK((t->unsupported >> WIRE_NEED_COUNT) == 0);
 	}
