@@ -34,7 +34,7 @@ an_oom_kill_of_a_child_is_reported() {
 }
 
 a_fork_bomb_stays_in_its_box() {
-	cause processes --pids 50 --time 20s -- /usr/bin/python3 -c '
+	cause processes --pids 50 --time 60s -- /usr/bin/python3 -c '
 import os, time
 while True:
     if os.fork() == 0:
