@@ -20,6 +20,7 @@ enum {
 	GRANTS_RETRY_MS = 250,    /* after an answer that did not come */
 	GRANTS_NODE_MS = 1000,
 	GRANTS_OTHERS = 8,
+	GRANTS_TRIES = 3,
 };
 
 /* A rest of at most this much is given as a whole. */
@@ -58,6 +59,7 @@ struct grants_entry {
 	} others[GRANTS_OTHERS];
 	unsigned nothers, other;
 	int has_lowered;
+	unsigned tries; /* parts of other nodes that had changed meanwhile */
 };
 
 struct gateway_grants {
@@ -251,6 +253,12 @@ static void grants_stored_less(struct cluster_request *q, const json_t *answer,
 	struct grants_entry *e = loop_owner(q, struct grants_entry, query);
 
 	e->has_lowered |= !err && json_array_size(query_rows(answer, 1)) > 0;
+	if (!err && !e->has_lowered && e->tries++ < GRANTS_TRIES) {
+		grants_raise(
+			e,
+			e->resource); /* it may have been raised meanwhile: with its new version */
+		return;
+	}
 	e->other++;
 	grants_lower(e);
 }
@@ -380,6 +388,7 @@ static void grants_next(struct grants_entry *e)
 	if (!e->asks)
 		return;
 	e->has_lowered = 0;
+	e->tries = 0;
 	if (r < STORE_RESOURCES)
 		grants_raise(e, r);
 	else

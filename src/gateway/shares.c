@@ -83,7 +83,7 @@ static void shares_serve(struct shares_team *t, int is_limited)
 static void shares_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
 {
 	struct shares_team *t = loop_owner(r, struct shares_team, request);
-	uint64_t now = loop_now_ms();
+	uint64_t now = loop_now_ms(), before = t->share.held;
 	const json_t *row = e ? NULL : json_array_get(query_rows(answer, 3), 0);
 	uint64_t amount;
 	int is_limited;
@@ -94,10 +94,13 @@ static void shares_answered(struct cluster_request *r, const json_t *answer, con
 	}
 	/* What was spent since the request was sent is a live box now, and a part of this amount, too. */
 	amount = (uint64_t)query_int(row, 0);
-	is_limited = amount < t->share.wanted;
+	/* Half of what was left is not the end of it: the next request gets half of the rest. */
+	is_limited = amount < t->share.wanted && amount <= before;
 	t->answered_ms = now;
 	quota_share_granted(&t->share, amount > t->spent ? amount - t->spent : 0, now);
 	shares_serve(t, is_limited);
+	if (t->asks)
+		timer_set(&t->shares->tick, 0);
 }
 
 static void shares_send(struct shares_team *t, uint64_t want)
