@@ -326,15 +326,15 @@ static int list_is_stream(struct http_req *r)
 void list_begin(struct gateway_call *x)
 {
 	struct http_req *r = x->call->req;
-	const char *limit = http_query(r, "limit");
+	const char *limit = http_query(r, "limit"), *order = http_query(r, "order");
 	struct gateway_list *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		abort();
 	x->list = l;
-	l->oldest_first =
-		strcmp(r->path, "/v1/events") == 0 &&
-		(!http_query(r, "order") || strcmp(http_query(r, "order"), "newest") != 0);
+	l->oldest_first = strcmp(r->path, "/v1/events") == 0
+				  ? !order || strcmp(order, "newest") != 0
+				  : order && strcmp(order, "asc") == 0; /* of E2B */
 	l->items = json_array();
 	l->limit = limit ? (unsigned)strtoul(limit, NULL, 10) : STORE_PAGE;
 	if (strcmp(r->path, "/sandboxes") == 0)

@@ -136,10 +136,14 @@ static void socket_open(struct gateway_socket *s, uint32_t number, const json_t 
 {
 	const char *box = json_string_value(json_object_get(msg, "box")),
 		   *kind = json_string_value(json_object_get(msg, "kind"));
-	int node = box ? gateway_moved_node(s->gateway->moved, box, strlen(box)) : -1;
+	int node = box ? gateway_moved_node(s->gateway->moved, box, strlen(box)) : -1,
+	    is_all = !box && kind && strcmp(kind, "events") == 0;
 
-	if (!box && !s->who.box[0] && kind && strcmp(kind, "events") == 0)
+	if (is_all && !s->who.box[0])
 		socket_open_here(s, number, msg);
+	else if (is_all) /* the caller sees one box only */
+		socket_complain(s, number, "not_found",
+				"events of all boxes: this key is bound to one box");
 	else if (!box)
 		socket_complain(s, number, "invalid", "this channel needs a box: add its id");
 	else if (node >= 0)

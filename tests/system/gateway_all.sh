@@ -126,6 +126,8 @@ figures_of_boxes_on_both_nodes_are_one_answer() {
 	is "$status $(of_body '.[0].concurrentSandboxes')" "200 $((before + 2))" "$(cat body)"
 	ask GET '/teams/default/metrics/max?metric=concurrent_sandboxes'
 	is "$(of_body .value)" $((before + 2)) "$(cat body)"
+	ask GET '/v2/sandboxes?order=asc'
+	is "$status $(of_body '[.[].startedAt] | (length > 1) and (. == sort)')" "200 true" "$(cat body)"
 	ask GET '/events/sandboxes?limit=100'
 	is "$(of_body "[.[] | .sandboxId // .sandboxID] | (index(\"$first\") != null) and (index(\"$box\") != null)")" true "$(cat body)"
 	is "$(of_body '[.[].timestamp] | . == (sort | reverse)')" true "$(cat body)"
