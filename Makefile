@@ -61,6 +61,9 @@ chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpo
 chaos-pause: build ## kill -9 of every process at 30 moments of pauses to the disk and resumes (needs root; minutes)
 	@ATOLL=$(abspath build/atoll) tests/stress/pause_kill.sh
 
+power-cut: build ## block-level copies of the state disk at ten moments, and the durable checkpoints in each (needs root; a minute)
+	@ATOLL=$(abspath build/atoll) tests/stress/power_cut.sh
+
 bench-place: ## placement over a simulated fleet of 1,000 nodes
 	@ninja -C build atoll-bench-place >/dev/null && build/atoll-bench-place --check
 
@@ -200,4 +203,4 @@ format: ## rewrite the sources with clang-format
 clean: ## remove every build folder
 	@rm -rf build build-*
 
-.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check check-all bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-scaling bench-nodes
+.PHONY: help node-loss check-deploy escape-copies forks build test test-checkpoints check check-all bench bench-warm tiers bench-tiers bench-roots bench-cluster bench-operations bench-pipeline bench-programs bench-e2b bench-planner bench-usage library bench-ui bounds-ui journeys templates screenshots fuzz tenant wasm prove prove-mutants day chaos chaos-checkpoints chaos-pause power-cut chaos-cluster chaos-daemons soak soak-tiers kill-tiers install uninstall deb check-deb check-image dist check-dist check-clean format clean bench-checkpoints bench-race rolling-restart engines-down bench-scaling bench-nodes

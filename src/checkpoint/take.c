@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TAKE_IMPORT_FILES = 1000000 };
 
@@ -17,6 +18,7 @@ struct checkpoint_job {
 	struct checkpoints *all;
 	struct store_checkpoint row;
 	struct keeper_call *asking;
+	struct watch rows; /* fd -1: the row is not being written to the disk */
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
 	int durable, unless_same, memory, stop, must_save;
 	int archive;                       /* of an import, until the keeper has it; -1: none */
@@ -41,9 +43,19 @@ static void take_unlink(struct checkpoint_job *j)
 	*at = j->next;
 }
 
+static void take_end_rows(struct checkpoint_job *j)
+{
+	if (j->rows.fd < 0)
+		return;
+	watch_stop(&j->rows);
+	close(j->rows.fd);
+	j->rows.fd = -1;
+}
+
 static void take_free(struct checkpoint_job *j)
 {
 	own_close_fd(&j->archive);
+	take_end_rows(j);
 	store_checkpoint_fini(&j->row);
 	free(j);
 }
@@ -102,29 +114,66 @@ static void take_remove(struct checkpoint_job *j)
 			 LOG_S("checkpoint", j->row.id), LOG_E(&e));
 }
 
-static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+/* e: NULL if files and row survive a power failure. */
+static void take_is_durable(struct checkpoint_job *j, const struct err *e)
 {
-	struct checkpoint_job *j = ctx;
 	struct err own;
 
-	(void)len;
-	(void)fd;
-	j->asking = NULL;
-	if (f && store_checkpoint_set_durable(j->all->fleet->store, j->row.id, &own) == 0)
-		j->row.durable = 1;
-	else
+	if (!e && store_checkpoint_set_durable(j->all->fleet->store, j->row.id, &own) < 0)
+		e = &own;
+	j->row.durable = !e;
+	if (e)
 		log_warn("a checkpoint does not survive a power failure yet",
-			 LOG_S("checkpoint", j->row.id), LOG_E(f ? &own : e));
+			 LOG_S("checkpoint", j->row.id), LOG_E(e));
 	/* Ready in any case: the answer states which. */
 	if ((!j->stop && !j->must_save) || (j->row.durable && !j->unsaved.kind)) {
 		take_finish(j, NULL);
 		return;
 	}
+	own = j->unsaved.kind ? j->unsaved : *e;
 	if (j->stop)
 		checkpoint_memory_drop(j->all, j->row.id); /* the programs continue */
 	else
 		take_remove(j);
-	take_finish(j, j->unsaved.kind ? &j->unsaved : f ? &own : e);
+	take_finish(j, &own);
+}
+
+static void take_row_synced(struct watch *w, unsigned what)
+{
+	struct checkpoint_job *j = loop_owner(w, struct checkpoint_job, rows);
+	char code = EIO;
+	struct err e;
+
+	(void)what;
+	(void)!read(w->fd, &code, 1);
+	take_end_rows(j);
+	errno = code;
+	if (code)
+		err_sys(&e, "write the database to the disk");
+	take_is_durable(j, code ? &e : NULL);
+}
+
+/* The files are on the disk; a checkpoint without its row would be removed as one without an owner. */
+static void take_synced(void *ctx, const struct frame *f, size_t len, int *fd, const struct err *e)
+{
+	struct checkpoint_job *j = ctx;
+	struct err own;
+	int rows;
+
+	(void)len;
+	(void)fd;
+	j->asking = NULL;
+	if (!f) {
+		take_is_durable(j, e);
+		return;
+	}
+	rows = store_sync(j->all->fleet->store, &own);
+	if (rows < 0) {
+		take_is_durable(j, &own);
+		return;
+	}
+	watch_init(&j->rows, j->all->fleet->loop, rows, take_row_synced);
+	watch_want(&j->rows, LOOP_READ);
 }
 
 static void take_sync_files(struct checkpoint_job *j)
@@ -587,7 +636,9 @@ int checkpoint_import(struct checkpoints *c, struct box *b, const struct checkpo
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		abort();
-	*j = (struct checkpoint_job){ .all = c, .done = done, .ctx = ctx, .archive = take_archive };
+	*j = (struct checkpoint_job){
+		.all = c, .done = done, .ctx = ctx, .archive = take_archive, .rows.fd = -1
+	};
 	take_describe(j, b, want);
 	rc = id_new(j->row.id, e);
 	if (rc == 0 && !busy)

@@ -99,6 +99,7 @@ static int disk_write_paused(struct box *b, const struct store_checkpoint *in, s
 int box_store(struct box *b, const struct store_checkpoint *in, struct err *e)
 {
 	uint64_t before_us = b->row.cpu_before_us;
+	struct err own;
 
 	if (b->state != BOX_PAUSED || in->generation != b->row.generation)
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
@@ -106,6 +107,11 @@ int box_store(struct box *b, const struct store_checkpoint *in, struct err *e)
 	run_writer_flush(&b->fleet->run_writer);
 	if (disk_write_paused(b, in, e) < 0)
 		return -1;
+	/* After a power failure the box would be lost without this row. Its programs are not continued for an error here:
+	 * every other client sees it paused. */
+	if (store_sync_wait(b->fleet->store, &own) < 0)
+		log_warn("a paused box does not survive a power failure yet",
+			 LOG_S("box", b->row.id), LOG_E(&own));
 	b->storing = 0;
 	box_leave_init(b);
 	box_replace_end_old(b->fleet, b, box_keeper_id(b), before_us);

@@ -5,8 +5,8 @@
  *
  * All calls come from one thread. A call that has returned 0 is committed (or part of the group
  * that store_begin() opened): it survives kill -9 of all processes. It was written, not synced:
- * a power cut may lose the last seconds, always whole transactions from the end. A thread of the
- * store syncs: it copies the WAL into the database in the background.
+ * a power cut may lose the last seconds, always whole transactions from the end, but nothing before
+ * a store_sync(). A thread of the store syncs: it copies the WAL into the database in the background.
  *
  * Other processes may open the same file at the same time (`atoll key new` while the daemon
  * runs): writers wait for each other up to STORE_BUSY_MS, readers never wait, and opening waits
@@ -60,6 +60,10 @@ void store_close(struct store *s); /* rolls back an open group; allowed on NULL 
  * 	return store_commit(s, e);		// on failure: rolled back */
 must_check int store_begin(struct store *s, struct err *e);
 must_check int store_commit(struct store *s, struct err *e);
+/* A descriptor that is readable when everything committed before survives a power failure: one byte, 0 or an errno. */
+must_check int store_sync(struct store *s, struct err *e);
+/* The same; waits for the disk. */
+must_check int store_sync_wait(struct store *s, struct err *e);
 int store_rollback(struct store *s); /* returns -1 */
 /* The same for writes that fail for ERR_SYS only: in an open group they need no savepoint, because all of the group is
  * rolled back then. store_leave() gets what store_join() returned, and -1 as rc if a write failed. */

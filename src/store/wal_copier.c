@@ -3,6 +3,7 @@
  *   loop thread                      this thread
  *   commit -> hook: dirty, pages     sleeps until dirty, then until CALM_S has passed or
  *             (signal if many)       MANY pages wait; copies; sleeps
+ *   sync -> signal                   at once: fdatasync() of the WAL, a byte into the pipe
  *
  * A passive checkpoint cannot restart the WAL while commits keep arriving: at the end of each
  * checkpoint there is one more commit. So a WAL of more than FLOOD pages is emptied with the
@@ -11,10 +12,12 @@
 #include "store/sql.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	MANY = 1000,
@@ -51,11 +54,11 @@ static int sleep_well(struct wal_copier *c)
 {
 	struct timespec until;
 
-	while (!c->stopping && !c->dirty)
+	while (!c->stopping && !c->dirty && !c->nsyncs)
 		pthread_cond_wait(&c->wake, &c->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CALM_S;
-	while (!c->stopping && wal_copier_waiting(c) < MANY)
+	while (!c->stopping && !c->nsyncs && wal_copier_waiting(c) < MANY)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT)
 			return 1;
 	return 0;
@@ -86,6 +89,51 @@ static int wal_copier_copy(sqlite3 *db, unsigned *out_done)
 	return rc == SQLITE_OK && done >= log;
 }
 
+/* The commits of synchronous = NORMAL are in the file, and not on the disk. */
+static void wal_copier_sync_now(const struct wal_copier *c, int notify)
+{
+	int fd = open(c->wal, O_RDWR | O_CLOEXEC);
+	char code = 0;
+
+	if (fd < 0 || fdatasync(fd) < 0)
+		code = (char)errno;
+	if (fd >= 0)
+		close(fd);
+	(void)!write(notify, &code,
+		     1); /* the pipe has room for it; without a reader it is not needed */
+	close(notify);
+}
+
+/* Called with the lock. */
+static void wal_copier_serve_syncs(struct wal_copier *c)
+{
+	while (c->nsyncs) {
+		int notify = c->syncs[--c->nsyncs];
+
+		pthread_mutex_unlock(&c->lock);
+		wal_copier_sync_now(c, notify);
+		pthread_mutex_lock(&c->lock);
+	}
+}
+
+int wal_copier_sync(struct wal_copier *c, struct err *e)
+{
+	int ends[2], queued;
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_sys(e, "wait for the disk");
+	pthread_mutex_lock(&c->lock);
+	queued = c->started && c->nsyncs < WAL_COPIER_SYNCS;
+	if (queued) {
+		c->syncs[c->nsyncs++] = ends[1];
+		pthread_cond_signal(&c->wake);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (!queued)
+		wal_copier_sync_now(c, ends[1]);
+	return ends[0];
+}
+
 static void *wal_copier_work(void *user)
 {
 	struct wal_copier *c = user;
@@ -96,8 +144,11 @@ static void *wal_copier_work(void *user)
 		int all, calm, large;
 
 		calm = sleep_well(c);
+		wal_copier_serve_syncs(c);
 		if (c->stopping)
 			break;
+		if (!c->dirty || (!calm && wal_copier_waiting(c) < MANY))
+			continue;
 		c->dirty = 0;
 		pthread_mutex_unlock(&c->lock);
 		all = wal_copier_copy(c->db, &done);
