@@ -153,7 +153,7 @@ static struct team_count *count_of(struct api *a, const char *team)
 		quota_reread(a, t);
 		quota_read_grants(a, t);
 		t->tokens = t->team.requests_per_second * (double)BURST_S;
-	} else if (loop_now_ms() - t->read_ms > REREAD_MS) {
+	} else if (loop_now_ms() - t->read_ms > REREAD_MS || t->day != store_day(fleet_now_ns())) {
 		quota_reread(a, t);
 	}
 	return t;
@@ -303,11 +303,11 @@ static uint64_t quota_limit_of(const struct store_team *q, enum store_resource r
 static int quota_is_spent(const struct team_count *t, enum store_resource r, uint64_t *out_limit)
 {
 	const struct store_grant *g = &t->grants[r];
-	uint64_t used = quota_used_of(t, r), own = quota_limit_of(&t->team, r),
-		 granted = g->period == quota_period(r) ? g->amount : 0;
+	uint64_t used = quota_used_of(t, r), own = quota_limit_of(&t->team, r);
 
 	*out_limit = own && used >= own ? own : g->limit;
-	return (own && used >= own) || (g->limit && used >= granted);
+	return (own && used >= own) ||
+	       (g->limit && used >= (g->period == quota_period(r) ? g->amount : 0));
 }
 
 static int quota_is_limited(const struct team_count *t, enum store_resource r)
