@@ -15,6 +15,9 @@ struct cluster_client {
 	int connected;
 	void (*need_line)(void *user);
 	void *user;
+	void (*send_first)(void *user);
+	void *first_user;
+	int sends_first;                  /* a call of it is in progress */
 	struct cluster_request *requests; /* the newest first */
 	unsigned nrequests;
 	uint64_t numbers;
@@ -163,9 +166,27 @@ void cluster_client_connect(struct cluster_client *x, int take_fd)
 			cluster_pass(x, r);
 }
 
+void cluster_client_before(struct cluster_client *x, void (*send_first)(void *user), void *user)
+{
+	x->send_first = send_first;
+	x->first_user = user;
+}
+
+static void cluster_send_first(struct cluster_client *x)
+{
+	if (!x->send_first || x->sends_first)
+		return;
+	x->sends_first = 1;
+	x->send_first(x->first_user);
+	x->sends_first = 0;
+}
+
 void cluster_client_send(struct cluster_client *x, struct cluster_request *r, json_t *take_message)
 {
-	int full = x->nrequests >= CLUSTER_REQUESTS;
+	int full;
+
+	cluster_send_first(x);
+	full = x->nrequests >= CLUSTER_REQUESTS;
 
 	r->client = x;
 	r->number = ++x->numbers;

@@ -27,4 +27,6 @@ void cluster_client_free(struct cluster_client *x); /* done() is not called; all
 void cluster_client_connect(struct cluster_client *x, int take_fd);
 /* message: {"join": {...}} and so on, see process.h. Above CLUSTER_REQUESTS in progress it ends with ERR_LIMIT. */
 void cluster_client_send(struct cluster_client *x, struct cluster_request *r, json_t *take_message);
+/* send_first(user): called before each request, and may send others, which the cluster process reads first. NULL: nothing. */
+void cluster_client_before(struct cluster_client *x, void (*send_first)(void *user), void *user);
 void cluster_client_cancel(struct cluster_request *r); /* also if it has ended or was never sent */

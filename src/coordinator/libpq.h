@@ -16,6 +16,8 @@
 	X(pipelineSync)                                                                            \
 	X(sendQuery)                                                                               \
 	X(sendQueryParams)                                                                         \
+	X(sendPrepare)                                                                             \
+	X(sendQueryPrepared)                                                                       \
 	X(flush)                                                                                   \
 	X(consumeInput)                                                                            \
 	X(isBusy)                                                                                  \

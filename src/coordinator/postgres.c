@@ -12,12 +12,14 @@ enum {
 	POSTGRES_ANSWER_MS = 2000,
 	POSTGRES_RETRY_FIRST_MS = 50,
 	POSTGRES_RETRY_MOST_MS = 1000,
+	POSTGRES_PREPARED = 16, /* statements of a connection */
 };
 
 struct postgres_transaction {
 	struct postgres_transaction *next;
 	struct postgres_statement statements[POSTGRES_STATEMENTS];
 	unsigned n;
+	int is_frequent;
 	char *texts; /* of all parameters */
 	uint64_t until_ms;
 	postgres_done *done;
@@ -41,6 +43,12 @@ enum postgres_state {
 	POSTGRES_READY,
 };
 
+/* A statement that the server of this connection has parsed. Its name is its place in the list. */
+struct postgres_prepared {
+	const char *sql;
+	enum { PREPARED_SENT, PREPARED_READY, PREPARED_REFUSED } state;
+};
+
 struct postgres {
 	struct loop *loop;
 	struct buf database, password;
@@ -55,6 +63,8 @@ struct postgres {
 	int was_set_up;
 	struct pg_result *found; /* CHECKING, SETTING_UP: the last result, or the first error */
 	struct postgres_queue sent, waiting;
+	struct postgres_prepared prepared[POSTGRES_PREPARED];
+	unsigned nprepared;
 	struct err trouble;
 	int logged; /* the trouble */
 };
@@ -258,6 +268,7 @@ static void postgres_begin(struct postgres *p)
 		return;
 	}
 	p->state = POSTGRES_READY;
+	p->nprepared = 0;
 	timer_clear(&p->retry);
 	p->retry_ms = POSTGRES_RETRY_FIRST_MS;
 	if (p->logged)
@@ -345,6 +356,17 @@ static int postgres_is_standby(const struct pg_result *r)
 	return !strcmp(postgres_sqlstate(r), "25006");
 }
 
+/* A table that another release has changed, or a pooler between this process and the server: not again in this connection. */
+static void postgres_refuse_prepared(struct postgres *p, const struct pg_result *r)
+{
+	const char *state = postgres_sqlstate(r);
+
+	if (strcmp(state, "0A000") != 0 && strcmp(state, "26000") != 0)
+		return;
+	for (unsigned i = 0; i < p->nprepared; i++)
+		p->prepared[i].state = PREPARED_REFUSED;
+}
+
 static void postgres_read(struct postgres *p)
 {
 	unsigned empty = 0;
@@ -379,6 +401,7 @@ static void postgres_read(struct postgres *p)
 			continue;
 		default: /* PGRES_FATAL_ERROR; PGRES_PIPELINE_ABORTED after it */
 			postgres_classify(&t->e, r);
+			postgres_refuse_prepared(p, r);
 			standby = postgres_is_standby(r);
 			libpq.clear(r);
 		}
@@ -414,12 +437,83 @@ static void postgres_ready(struct watch *w, unsigned what)
 
 /* ---- sending ---- */
 
+static void postgres_was_prepared(void *user, const struct postgres_answer *a, const struct err *e)
+{
+	struct postgres_prepared *x = user;
+
+	(void)a;
+	if (x->state == PREPARED_SENT)
+		x->state = e ? PREPARED_REFUSED : PREPARED_READY;
+}
+
+static void postgres_prepared_name(char out[16], const struct postgres *p,
+				   const struct postgres_prepared *x)
+{
+	snprintf(out, 16, "s%u", (unsigned)(x - p->prepared));
+}
+
+/* In a transaction of its own: that of the caller may fail. */
+static int postgres_prepare(struct postgres *p, const char *sql)
+{
+	struct postgres_prepared *x = &p->prepared[p->nprepared];
+	struct postgres_transaction *t = postgres_transaction_new(NULL, 0);
+	char name[16];
+
+	*x = (struct postgres_prepared){ sql, PREPARED_SENT };
+	p->nprepared++;
+	t->n = 1;
+	t->done = postgres_was_prepared;
+	t->user = x;
+	t->until_ms = loop_now_ms() + p->conf.answer_ms;
+	postgres_queue_add(&p->sent, t);
+	postgres_prepared_name(name, p, x);
+	return libpq.sendPrepare(p->conn, name, sql, 0, NULL) && libpq.pipelineSync(p->conn) ? 0
+											     : -1;
+}
+
+static const struct postgres_prepared *postgres_find_prepared(const struct postgres *p,
+							      const char *sql)
+{
+	for (unsigned i = 0; i < p->nprepared; i++)
+		if (p->prepared[i].sql == sql)
+			return &p->prepared[i];
+	return NULL;
+}
+
+/* Prepares frequent statements that are not; the transaction itself follows. */
+static int postgres_prepare_all(struct postgres *p, const struct postgres_transaction *t)
+{
+	for (unsigned i = 0; i < t->n; i++) {
+		const struct postgres_statement *s = &t->statements[i];
+
+		if (t->is_frequent && p->nprepared < POSTGRES_PREPARED &&
+		    !postgres_find_prepared(p, s->sql) && postgres_prepare(p, s->sql) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int postgres_send_statement(struct postgres *p, const struct postgres_statement *s,
+				   int is_frequent)
+{
+	const struct postgres_prepared *x = is_frequent ? postgres_find_prepared(p, s->sql) : NULL;
+	char name[16];
+
+	if (!x || x->state != PREPARED_READY)
+		return libpq.sendQueryParams(p->conn, s->sql, (int)s->nparams, NULL, s->params,
+					     NULL, NULL, 0)
+			       ? 0
+			       : -1;
+	postgres_prepared_name(name, p, x);
+	return libpq.sendQueryPrepared(p->conn, name, (int)s->nparams, s->params, NULL, NULL, 0)
+		       ? 0
+		       : -1;
+}
+
 static int postgres_send_now(struct postgres *p, const struct postgres_transaction *t)
 {
 	for (unsigned i = 0; i < t->n; i++)
-		if (!libpq.sendQueryParams(p->conn, t->statements[i].sql,
-					   (int)t->statements[i].nparams, NULL,
-					   t->statements[i].params, NULL, NULL, 0))
+		if (postgres_send_statement(p, &t->statements[i], t->is_frequent) < 0)
 			return -1;
 	return libpq.pipelineSync(p->conn) ? 0 : -1;
 }
@@ -428,9 +522,10 @@ static void postgres_push(struct postgres *p)
 {
 	while (p->state == POSTGRES_READY && p->waiting.first && p->sent.n < POSTGRES_IN_FLIGHT) {
 		struct postgres_transaction *t = postgres_queue_take(&p->waiting);
+		int prepared = postgres_prepare_all(p, t);
 
 		postgres_queue_add(&p->sent, t);
-		if (postgres_send_now(p, t) < 0) {
+		if (prepared < 0 || postgres_send_now(p, t) < 0) {
 			postgres_fail(p, "send");
 			return;
 		}
@@ -465,11 +560,12 @@ static void postgres_expired(struct timer *timer)
 		postgres_push(p);
 }
 
-void postgres_send(struct postgres *p, const struct postgres_statement *v, unsigned n,
-		   postgres_done *done, void *user)
+static void postgres_add(struct postgres *p, const struct postgres_statement *v, unsigned n,
+			 int is_frequent, postgres_done *done, void *user)
 {
 	struct postgres_transaction *t = postgres_transaction_new(v, n);
 
+	t->is_frequent = is_frequent;
 	t->done = done;
 	t->user = user;
 	t->until_ms = loop_now_ms() + p->conf.answer_ms;
@@ -478,6 +574,18 @@ void postgres_send(struct postgres *p, const struct postgres_statement *v, unsig
 	postgres_queue_add(&p->waiting, t);
 	/* Sent in the next turn of the loop, together with others of this one: then no callback comes from here. */
 	timer_set(&p->expiry, 0);
+}
+
+void postgres_send(struct postgres *p, const struct postgres_statement *v, unsigned n,
+		   postgres_done *done, void *user)
+{
+	postgres_add(p, v, n, 0, done, user);
+}
+
+void postgres_send_frequent(struct postgres *p, const struct postgres_statement *v, unsigned n,
+			    postgres_done *done, void *user)
+{
+	postgres_add(p, v, n, 1, done, user);
 }
 
 /* ---- life ---- */

@@ -52,6 +52,9 @@ typedef void postgres_done(void *user, const struct postgres_answer *a, const st
 /* The statements are one transaction (READ COMMITTED: each one sees what others have committed before it). */
 void postgres_send(struct postgres *p, const struct postgres_statement *v, unsigned n,
 		   postgres_done *done, void *user);
+/* The same; the statements are parsed once per connection. For those whose plan does not depend on the values. */
+void postgres_send_frequent(struct postgres *p, const struct postgres_statement *v, unsigned n,
+			    postgres_done *done, void *user);
 
 unsigned postgres_rows(const struct pg_result *r);
 unsigned postgres_columns(const struct pg_result *r);

@@ -14,6 +14,18 @@
 	USAGE_SUM("network_bytes") "," USAGE_SUM("gpu_us") "," USAGE_SUM("tokens_in") "," USAGE_SUM("tokens_out") ","  \
 	USAGE_SUM("output_bytes") "," USAGE_SUM("cost_nano")
 
+#define DIRECTORY_BOXES \
+	"insert into atoll.boxes as b (id, node, rev, team, state, template, name, created_ns, started_ns, ended_ns, row)" \
+	" select distinct on (x.id) x.id, $1::int, x.rev, x.team, coalesce(x.row #>> '{v1,state}', '')," \
+	" coalesce(x.row #>> '{v1,template}', ''), coalesce(x.row #>> '{v1,name}', ''), x.at_ns," \
+	" coalesce((x.row ->> 'started_ns')::bigint, 0), coalesce((x.row ->> 'ended_ns')::bigint, 0), x.row" \
+	" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'box' and" \
+	" (left(x.id, 3) = $3 or length(x.id) = 12 or exists (select from atoll.moved m where m.id = x.id and m.node = $1::int))" \
+	" order by x.id, x.rev desc on conflict (id) do update set node = excluded.node, rev = excluded.rev," \
+	" state = excluded.state, name = excluded.name, started_ns = excluded.started_ns, ended_ns = excluded.ended_ns," \
+	" row = excluded.row where case when b.node = excluded.node then b.rev < excluded.rev" \
+	" else exists (select from atoll.moved m where m.id = b.id and m.node = excluded.node) end"
+
 static const struct query queries[] = {
 	/* Keys, teams and rows of teams that a gateway has changed. $1: [{kind, id, verify, row}], row null: it was removed. A key that was
 	 * removed or revoked stays so. verify: only if it is not known yet. */
@@ -47,16 +59,7 @@ static const struct query queries[] = {
 	 * the commit does not wait for the disk. */
 	{ "directory_rows", 3, { {
 		"set local synchronous_commit = off", 0 }, {
-		"insert into atoll.boxes as b (id, node, rev, team, state, template, name, created_ns, started_ns, ended_ns, row)"
-		" select distinct on (x.id) x.id, $1::int, x.rev, x.team, coalesce(x.row #>> '{v1,state}', ''),"
-		" coalesce(x.row #>> '{v1,template}', ''), coalesce(x.row #>> '{v1,name}', ''), x.at_ns,"
-		" coalesce((x.row ->> 'started_ns')::bigint, 0), coalesce((x.row ->> 'ended_ns')::bigint, 0), x.row"
-		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind = 'box' and"
-		" (left(x.id, 3) = $3 or length(x.id) = 12 or exists (select from atoll.moved m where m.id = x.id and m.node = $1::int))"
-		" order by x.id, x.rev desc on conflict (id) do update set node = excluded.node, rev = excluded.rev,"
-		" state = excluded.state, name = excluded.name, started_ns = excluded.started_ns, ended_ns = excluded.ended_ns,"
-		" row = excluded.row where case when b.node = excluded.node then b.rev < excluded.rev"
-		" else exists (select from atoll.moved m where m.id = b.id and m.node = excluded.node) end", 3 }, {
+		DIRECTORY_BOXES, 3 }, {
 		"insert into atoll.runs as r (id, node, rev, team, box, cause, running, at_ns, day, row)"
 		" select distinct on (x.id, x.at_ns) x.id, $1::int, x.rev, x.team, coalesce(x.row ->> 'box', ''),"
 		" coalesce(x.row ->> 'cause', ''), coalesce(x.row -> 'running' = 'true', false), x.at_ns, x.at_ns / 86400000000000,"
@@ -73,6 +76,10 @@ static const struct query queries[] = {
 		" select distinct on (x.kind, x.id) $1::int, x.kind, x.id, x.rev, x.team, x.at_ns / 86400000000000, x.row"
 		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind in ('usage', 'day') order by x.kind, x.id, x.rev desc"
 		" on conflict (node, kind, id) do update set rev = excluded.rev, row = excluded.row where u.rev < excluded.rev", 2 } } },
+	/* The same of new boxes only, for a row that its gateway has from the answer of the node. */
+	{ "directory_boxes", 3, { {
+		"set local synchronous_commit = off", 0 }, {
+		DIRECTORY_BOXES, 3 } } },
 	{ "directory_maintain", 3, { {
 		"select atoll.maintain($1::int, $2::int, $3::int)", 3 } } },
 	/* Lists. null: no such filter. Rows: document, node, and the two values of the position. */
@@ -222,6 +229,12 @@ const struct query *query_find(const char *name)
 	return NULL;
 }
 
+/* Rows of nodes: sent for each box, and inserted in the same way whatever they contain. */
+static int query_is_frequent(const struct query *q)
+{
+	return strcmp(q->name, "directory_rows") == 0 || strcmp(q->name, "directory_boxes") == 0;
+}
+
 int query_send(struct postgres *p, const json_t *m, postgres_done *done, void *user, struct err *e)
 {
 	const char *name = json_string_value(json_object_get(m, "name"));
@@ -243,7 +256,7 @@ int query_send(struct postgres *p, const json_t *m, postgres_done *done, void *u
 		for (unsigned i = 0; i < v[n].nparams; i++)
 			v[n].params[i] = json_string_value(json_array_get(params, i));
 	}
-	postgres_send(p, v, n, done, user);
+	(query_is_frequent(q) ? postgres_send_frequent : postgres_send)(p, v, n, done, user);
 	return 0;
 }
 

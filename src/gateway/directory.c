@@ -22,6 +22,8 @@ enum {
 	DIRECTORY_MAINTAIN_MS = 3600000,
 	DIRECTORY_MAINTAIN_FIRST_MS = 2000,
 	DIRECTORY_BOX_MS = 60000,
+	DIRECTORY_BOXES_MOST = 64, /* new boxes of a request to the database */
+	DIRECTORY_BOXES_BYTES = 128 << 10,
 	DIRECTORY_LOG_EACH = 40, /* attempts per line of the log */
 };
 
@@ -39,14 +41,14 @@ struct directory_batch {
 	void *user;
 };
 
-struct directory_box;
+struct directory_boxes;
 struct directory {
 	struct loop *loop;
 	struct tunnels *tunnels;
 	struct cluster_client *engines;
 	struct directory_batch *first, **end; /* in the order of their arrival */
-	struct directory_box *boxes;
-	struct timer retry, maintain;
+	struct directory_boxes *boxes;
+	struct timer retry, maintain, collected;
 	struct cluster_request maintenance;
 	struct directory_figures figures;
 };
@@ -240,19 +242,16 @@ static int directory_has_earlier(const struct directory *d, const struct directo
 	return 0;
 }
 
-static void directory_query(struct directory *d, struct cluster_request *r, unsigned node,
-			    const char *text, int is_one)
+static void directory_query(struct directory *d, struct cluster_request *r, const char *query,
+			    unsigned node, const char *rows)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	const char prefix[4] = { letters[node >> 10 & 31], letters[node >> 5 & 31],
 				 letters[node & 31], 0 };
-	auto_buf struct buf rows = { 0 };
 	char number[16];
 
 	snprintf(number, sizeof(number), "%u", node);
-	buf_printf(&rows, is_one ? "[%s]" : "%s", text);
-	query_request(d->engines, r, "directory_rows",
-		      json_pack("[s, s, s]", number, buf_str(&rows), prefix));
+	query_request(d->engines, r, query, json_pack("[s, s, s]", number, rows, prefix));
 }
 
 /* Sends the oldest batch of each node, unless it is under way. */
@@ -263,7 +262,7 @@ static void directory_go(struct directory *d)
 			continue;
 		b->is_sent = 1;
 		b->request.done = directory_answered;
-		directory_query(d, &b->request, b->node, b->text, 0);
+		directory_query(d, &b->request, "directory_rows", b->node, b->text);
 	}
 }
 
@@ -330,48 +329,130 @@ int directory_add_own(struct directory *d, unsigned number, const json_t *rows, 
 	return 0;
 }
 
+/* ---- new boxes ---- */
+
+/* A creation that counts until its row is stored. */
 struct directory_box {
-	struct directory_box *next, **at;
-	struct cluster_request request;
+	struct directory_box *next;
 	void (*stored)(void *user, const char *team);
 	void *user;
 	char team[STORE_NAME + 1];
-	struct timer late; /* the database did not answer: the node sends the row, too */
 };
 
-static void directory_end_box(struct directory_box *b)
+/* Rows of one node. While some are under way, further ones are collected: a transaction for each would cost the database more
+ * than the rows. */
+struct directory_boxes {
+	struct directory_boxes *next;
+	struct directory *directory;
+	struct cluster_request request;
+	unsigned node, n;
+	int is_sent;
+	struct buf rows;
+	struct directory_box *boxes;
+	struct timer late; /* the database did not answer: the node sends the rows, too */
+};
+
+static struct directory_boxes *directory_find_boxes(struct directory *d, unsigned node, int is_sent)
 {
-	*b->at = b->next;
-	if (b->next)
-		b->next->at = b->at;
+	struct directory_boxes *b = d->boxes;
+
+	while (b && (b->node != node || b->is_sent != is_sent))
+		b = b->next;
+	return b;
+}
+
+static void directory_end_boxes(struct directory_boxes *b, int is_stored)
+{
+	struct directory_boxes **at = &b->directory->boxes;
+	struct directory_box *x;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
 	cluster_client_cancel(&b->request);
 	timer_fini(&b->late);
+	while ((x = b->boxes)) {
+		b->boxes = x->next;
+		if (is_stored && x->stored)
+			x->stored(x->user, x->team);
+		free(x);
+	}
+	buf_fini(&b->rows);
 	free(b);
 }
 
-static void directory_box_stored(struct directory_box *b)
+static void directory_boxes_late(struct timer *t)
 {
-	if (b->stored)
-		b->stored(b->user, b->team);
-	directory_end_box(b);
+	directory_end_boxes(loop_owner(t, struct directory_boxes, late), 1);
 }
 
-static void directory_box_late(struct timer *t)
+static void directory_send_boxes(struct directory_boxes *b)
 {
-	directory_box_stored(loop_owner(t, struct directory_box, late));
+	b->is_sent = 1;
+	buf_puts(&b->rows, "]");
+	directory_query(b->directory, &b->request, "directory_boxes", b->node, buf_str(&b->rows));
+	buf_fini(&b->rows);
+	b->rows = (struct buf){ 0 };
 }
 
-/* Stored or not: the node sends the row, too. */
-static void directory_box_answered(struct cluster_request *r, const json_t *answer,
-				   const struct err *e)
+/* Stored or not: the node sends the rows, too. */
+static void directory_boxes_answered(struct cluster_request *r, const json_t *answer,
+				     const struct err *e)
 {
-	struct directory_box *b = loop_owner(r, struct directory_box, request);
+	struct directory_boxes *b = loop_owner(r, struct directory_boxes, request), *next;
+	struct directory *d = b->directory;
+	unsigned node = b->node;
 
 	(void)answer;
-	if (e && b->stored)
+	if (e)
 		timer_set(&b->late, DIRECTORY_BOX_MS);
 	else
-		directory_box_stored(b);
+		directory_end_boxes(b, 1);
+	next = directory_find_boxes(d, node, 0);
+	if (next)
+		directory_send_boxes(next);
+}
+
+/* Before any other request to the database: a list contains the boxes that were created before it was requested. */
+static void directory_send_all_boxes(void *user)
+{
+	struct directory *d = user;
+
+	for (struct directory_boxes *b = d->boxes; b; b = b->next)
+		if (!b->is_sent)
+			directory_send_boxes(b);
+}
+
+static void directory_collected(struct timer *t)
+{
+	directory_send_all_boxes(loop_owner(t, struct directory, collected));
+}
+
+/* Is an answer expected? Not if one was an error and its rows wait for the node. */
+static int directory_sends_boxes(const struct directory *d, unsigned node)
+{
+	for (const struct directory_boxes *b = d->boxes; b; b = b->next)
+		if (b->node == node && b->is_sent && !timer_pending(&b->late))
+			return 1;
+	return 0;
+}
+
+static struct directory_boxes *directory_open_boxes(struct directory *d, unsigned node)
+{
+	struct directory_boxes *b = directory_find_boxes(d, node, 0);
+
+	if (b)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		abort();
+	b->directory = d;
+	b->node = node;
+	b->request.done = directory_boxes_answered;
+	timer_init(&b->late, d->loop, directory_boxes_late);
+	b->next = d->boxes;
+	d->boxes = b;
+	return b;
 }
 
 void directory_add_box(struct directory *d, unsigned node, const char *text, const char *team,
@@ -379,7 +460,8 @@ void directory_add_box(struct directory *d, unsigned node, const char *text, con
 {
 	json_t *row = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	const char *kind = json_string_value(json_object_get(row, "kind"));
-	struct directory_box *b;
+	struct directory_boxes *b;
+	struct directory_box *x;
 	struct err e;
 
 	if (!kind || strcmp(kind, "box") != 0 || directory_check_row(row, node, &e) < 0) {
@@ -387,20 +469,21 @@ void directory_add_box(struct directory *d, unsigned node, const char *text, con
 		return;
 	}
 	json_decref(row);
-	b = calloc(1, sizeof(*b));
-	if (!b)
+	x = calloc(1, sizeof(*x));
+	if (!x)
 		abort();
-	b->stored = stored;
-	b->user = user;
-	snprintf(b->team, sizeof(b->team), "%s", team);
-	timer_init(&b->late, d->loop, directory_box_late);
-	b->next = d->boxes;
-	b->at = &d->boxes;
-	if (b->next)
-		b->next->at = &b->next;
-	d->boxes = b;
-	b->request.done = directory_box_answered;
-	directory_query(d, &b->request, node, text, 1);
+	x->stored = stored;
+	x->user = user;
+	snprintf(x->team, sizeof(x->team), "%s", team);
+	b = directory_open_boxes(d, node);
+	x->next = b->boxes;
+	b->boxes = x;
+	buf_puts(&b->rows, b->n++ ? "," : "[");
+	buf_puts(&b->rows, text);
+	if (b->n == DIRECTORY_BOXES_MOST || b->rows.len > DIRECTORY_BOXES_BYTES)
+		directory_send_boxes(b);
+	else if (!directory_sends_boxes(d, node))
+		timer_set(&d->collected, 0); /* with others of this turn of the loop */
 }
 
 /* ---- partitions ---- */
@@ -438,6 +521,8 @@ struct directory *directory_new(struct loop *l, struct tunnels *t, struct cluste
 	d->engines = engines;
 	d->end = &d->first;
 	timer_init(&d->retry, l, directory_retry);
+	timer_init(&d->collected, l, directory_collected);
+	cluster_client_before(engines, directory_send_all_boxes, d);
 	timer_init(&d->maintain, l, directory_maintain);
 	timer_set(&d->maintain, 0);
 	tunnels_set_rows(t, d, directory_rows);
@@ -451,11 +536,13 @@ void directory_free(struct directory *d)
 	tunnels_set_rows(d->tunnels, NULL, NULL);
 	while (d->first)
 		directory_drop(d->first);
+	cluster_client_before(d->engines, NULL, NULL);
 	while (d->boxes)
-		directory_end_box(d->boxes);
+		directory_end_boxes(d->boxes, 0);
 	cluster_client_cancel(&d->maintenance);
 	timer_fini(&d->retry);
 	timer_fini(&d->maintain);
+	timer_fini(&d->collected);
 	free(d);
 }
 

@@ -24,8 +24,8 @@ void directory_free(struct directory *d); /* allowed on NULL */
 must_check int directory_add_own(struct directory *d, unsigned number, const json_t *rows,
 				 uint64_t last, void (*kept)(void *user, uint64_t last), void *user,
 				 struct err *e);
-/* The row of a box that a node has just made, from the header of its answer. Sent at once: a list that this gateway reads
- * later contains the box. A text that is not such a row is ignored. stored(user, team) is called when the row is in the
+/* The row of a box that a node has just made, from the header of its answer. Sent with others of this node, and before any
+ * other request of this gateway to the database: a list that it reads later contains the box. A text that is not such a row is ignored. stored(user, team) is called when the row is in the
  * database, also by another way, or after a minute; NULL: nothing waits for it. */
 void directory_add_box(struct directory *d, unsigned node, const char *text, const char *team,
 		       void (*stored)(void *user, const char *team), void *user);

@@ -59,9 +59,14 @@ def ticks(pids):
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def rate(gate, key):
-    """Creations per second, and microseconds of the gateway for each."""
-    pipes, before = [], ticks(gate.pids())
+def database(c):
+    return [c.postgres.pid] + [int(p) for p in sh("pgrep", "-P", str(c.postgres.pid), check=False).split()]
+
+
+def rate(c, gate, key):
+    """Creations per second, and microseconds of the gateway and of the database for each."""
+    pipes, before, backends = [], ticks(gate.pids()), database(c)
+    in_database = ticks(backends)
     for _ in range(CLIENTS):
         read, write = os.pipe()
         if os.fork() == 0:
@@ -86,7 +91,7 @@ def rate(gate, key):
         os.wait()
     if refused * 100 > made:
         report("%d of %d creations were refused: %s" % (refused, made + refused, why[:1]))
-    return made / seconds, (ticks(gate.pids()) - before) * 1e6 / max(made, 1)
+    return made / seconds, (ticks(gate.pids()) - before) * 1e6 / max(made, 1), (ticks(backends) - in_database) * 1e6 / max(made, 1)
 
 
 def pin(c):
@@ -96,7 +101,7 @@ def pin(c):
 
 
 os.sched_setaffinity(0, ours)
-rates, gateway_us = {1: [], 3: []}, []
+rates, gateway_us, database_us = {1: [], 3: []}, [], []
 with Cluster(build, 1, 3, before=pin) as c:
     gate = c.gateways[0]
     for round in range(ROUNDS + 1):
@@ -106,16 +111,17 @@ with Cluster(build, 1, 3, before=pin) as c:
                 if status not in (200, 204):
                     report("drain %s: %s %s" % (node.name, status, answer))
             time.sleep(1)
-            found, us = rate(gate, c.key)
-            note("%d node%s: %.0f creations/s, %.0f us of the gateway each" % (nodes, "s"[:nodes - 1], found, us))
+            found, us, db = rate(c, gate, c.key)
+            note("%d node%s: %.0f creations/s, %.0f us of the gateway each, %.0f of PostgreSQL" % (nodes, "s"[:nodes - 1], found, us, db))
             if round:  # the first one fills pools and caches
                 rates[nodes].append(found)
                 gateway_us.append(us)
+                database_us.append(db)
 median = lambda list: sorted(list)[len(list) // 2]
 ratio = median(rates[3]) / median(rates[1])
 note("%d processors, %d for each node: %.0f creations/s with one node, %.0f with three: %.2f x (limit %.1f with 16 processors)" % (
     len(every), part, median(rates[1]), median(rates[3]), ratio, RATIO))
-note("gateway: %.0f us per creation (limit %d)" % (median(gateway_us), GATEWAY_US))
+note("gateway: %.0f us per creation (limit %d); PostgreSQL: %.0f us" % (median(gateway_us), GATEWAY_US, median(database_us)))
 if len(every) >= 16 and ratio < RATIO:
     report("three nodes create %.2f times as many boxes as one, not %.1f" % (ratio, RATIO))
 finish("creations through one gateway with one node and three")
