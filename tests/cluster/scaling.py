@@ -10,7 +10,7 @@ from rig import *
 
 build = sys.argv[1]
 seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 8.0
-ROUNDS, CLIENTS, THREADS, RATIO, GATEWAY_US = 3, 6, 8, 2.7, 150
+ROUNDS, CLIENTS, THREADS, RATIO, GATEWAY_US = 3, 2, 8, 2.7, 150  # CLIENTS: processes for each node
 
 every = sorted(os.sched_getaffinity(0))
 part = max(1, len(every) // 4)
@@ -63,16 +63,16 @@ def database(c):
     return [c.postgres.pid] + [int(p) for p in sh("pgrep", "-P", str(c.postgres.pid), check=False).split()]
 
 
-def rate(c, gate, key):
+def rate(c, gate, nodes):
     """Creations per second, and microseconds of the gateway and of the database for each."""
     pipes, before, backends = [], ticks(gate.pids()), database(c)
     in_database = ticks(backends)
-    for _ in range(CLIENTS):
+    for _ in range(CLIENTS * nodes):
         read, write = os.pipe()
         if os.fork() == 0:
             code = 1
             try:
-                client(gate.address, key, seconds, write)
+                client(gate.address, c.key, seconds, write)
                 code = 0
             finally:
                 os._exit(code)
@@ -111,7 +111,7 @@ with Cluster(build, 1, 3, before=pin) as c:
                 if status not in (200, 204):
                     report("drain %s: %s %s" % (node.name, status, answer))
             time.sleep(1)
-            found, us, db = rate(c, gate, c.key)
+            found, us, db = rate(c, gate, nodes)
             note("%d node%s: %.0f creations/s, %.0f us of the gateway each, %.0f of PostgreSQL" % (nodes, "s"[:nodes - 1], found, us, db))
             if round:  # the first one fills pools and caches
                 rates[nodes].append(found)
