@@ -339,8 +339,23 @@ def on_interrupt(signum, frame):
         S.pending = S.starting or bool(S.channel.got) or S.channel.readable(0)
     elif frame is not None and frame.f_globals is GLOBALS and not S.waiting:
         S.pending = True
+        # Raised by what of the user's runs next: it may wait for ever.
+        while frame is not None and frame.f_globals is GLOBALS:
+            frame = frame.f_back
+        if frame is not None:
+            frame.f_trace = trace_pending
+        _settrace(trace_pending)
     else:
+        S.pending = False
         raise KeyboardInterrupt
+
+
+def trace_pending(frame, event, arg):
+    if frame.f_globals is not GLOBALS:
+        _settrace(None)
+        if S.pending and S.user:
+            S.pending = False
+            raise KeyboardInterrupt
 
 
 def raise_pending():

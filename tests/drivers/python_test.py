@@ -484,6 +484,19 @@ def an_interrupt_hits_a_cell_that_is_on_its_way():
             is_(t.finish().status, "interrupted")
 
 
+def an_interrupt_just_before_the_users_code_ends_it():
+    with python() as t:
+        for n in range(600):
+            t.run("i = 0")
+            t.start("while i < 6000000: i += 1")
+            at = time.perf_counter()
+            while time.perf_counter() - at < n * 7 % 400 / 1e6:
+                pass
+            t.interrupt()
+            is_(t.finish().status, "interrupted")
+            assert t.run("i").text != "6000000", n
+
+
 def an_interrupt_that_is_caught_is_the_users():
     with python() as t:
         cell, _ = t.interrupted("try:\n  print('began')\n  while True: pass\nexcept KeyboardInterrupt:\n  x = 'caught'\nx")
