@@ -465,6 +465,10 @@ static int store_remove_left_over(int layers, const char *name)
 
 	if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) < 0)
 		return 1;
+	/* The process that had locked it has written its root before it ended. */
+	if (strncmp(name, "merged.", 7) == 0 &&
+	    faccessat(ROOTS_FD, name + 7, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
 	if (one >= 0 && layer_tree_remove(layers, name, &e) < 0)
 		fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);
 	return 0;
