@@ -27,6 +27,26 @@ static const char *create_text(const struct gateway_call *x, const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* A fragment may have its session under several names and in several places (v1run/fragment.c): all requests of a session
+ * must reach the same node. */
+static const char *create_session(const struct gateway_call *x)
+{
+	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" };
+	const json_t *places[] = { json_object_get(x->doc, "fragment"),
+				   json_object_get(x->doc, "config"), x->doc };
+
+	if (strcmp(x->call->req->path, "/api/sandbox") != 0)
+		return create_text(x, "session");
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		for (unsigned j = 0; j < ARRAY_LEN(places); j++) {
+			const char *text = json_string_value(json_object_get(places[j], names[i]));
+
+			if (text && *text)
+				return text;
+		}
+	return NULL;
+}
+
 /* ---- labels ---- */
 
 /* The labels that the node must have, as the array for place.h; NULL: the request names none, or is invalid, and a node
@@ -213,7 +233,7 @@ static void create_place(struct gateway_call *x)
 
 static void create_without_name(struct gateway_call *x)
 {
-	const char *session = create_text(x, "session"), *name = create_text(x, "name"),
+	const char *session = create_session(x), *name = create_text(x, "name"),
 		   *once = http_header(x->call->req, "idempotency-key");
 	int node = x->claim.nkeys ? (once ? create_own_node(x, "once", once) : -1)
 		   : name         ? create_own_node(x, "name", name)

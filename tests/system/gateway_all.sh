@@ -263,6 +263,19 @@ print('ended')
 ")" ended
 }
 
+the_session_of_a_fragment_has_one_box_whatever_its_field_is_called() {
+	for i in 1 2 3 4; do # two nodes: by chance all would be right once in 256 runs
+		json POST /api/sandbox "{\"template\": \"base\", \"session\": \"s$i\", \"code\": \"print(1)\"}"
+		is "$status" 200 "$(cat body)"
+		first=$(of_body .sbxId)
+		json POST /api/sandbox "{\"fragment\": {\"template\": \"base\", \"code\": \"print(1)\"}, \"sessionId\": \"s$i\"}"
+		is "$status $(of_body .sbxId)" "200 $first" "$(cat body)"
+		json POST /api/sandbox "{\"fragment\": {\"template\": \"base\", \"code\": \"print(1)\", \"userID\": \"s$i\"}}"
+		is "$status $(of_body .sbxId)" "200 $first" "$(cat body)"
+		ask DELETE "/v1/boxes/$first"
+	done
+}
+
 a_box_is_created_on_a_node_with_its_labels() {
 	for i in 1 2 3 4 5 6; do # node one has it
 		create '{"labels": ["disk=fast"]}'
