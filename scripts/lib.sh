@@ -29,6 +29,13 @@ have_package() {
 
 alternatives() { echo "${1#cmd:*=}" | tr '|' ' '; }
 
+# is_known PACKAGE: do the lists of this distribution have it? They are read once: each start of apt-cache takes a second.
+known=
+is_known() {
+	[ "$known" ] || known=$(apt-cache dumpavail 2>/dev/null | sed -n 's/^Package: //p')
+	printf '%s\n' "$known" | grep -qxF "$1"
+}
+
 # met NEED: is it there? One that ends in |- is also met where no package list knows it.
 met() {
 	case $1 in
@@ -43,7 +50,7 @@ met() {
 		;;
 	esac
 	case $1 in
-	*'|-') ! apt-cache show "$(alternatives "${1%%|*}")" >/dev/null 2>&1 ;;
+	*'|-') ! is_known "$(alternatives "${1%%|*}")" ;;
 	*) return 1 ;;
 	esac
 }
@@ -74,11 +81,11 @@ install_needs() {
 	log=$(mktemp)
 	say "installing $(echo $needs)"
 	apt "$log" update || apt "$log" update || apt_failed "$log"
-	chosen=
+	chosen= known=
 	for need in $(missing "$@"); do
 		pick=
 		for package in $(alternatives "$need"); do
-			[ "$pick" ] || ! apt-cache show "$package" >/dev/null 2>&1 || pick=$package
+			[ "$pick" ] || ! is_known "$package" || pick=$package
 		done
 		[ "$pick" ] || die "no package for $need in this distribution's lists"
 		chosen="$chosen $pick"
