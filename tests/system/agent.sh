@@ -18,7 +18,7 @@ an_agent_completes_a_task_in_three_steps() {
 	is "$(of .steps)" 3
 	is "$(of .usage.calls)" 3
 	has "$(entries)" '42\n/home/user\nuser\n[exit 0'
-	is "$(entries | tail -1 | jq -c .)" '{"done":true,"step":3,"result":"42"}'
+	is_json "$(entries | tail -1)" '{"done":true,"step":3,"result":"42"}'
 	is "$(jq -r .type <body | head -1)" started
 	is "$(jq -r .type <body | grep -c model_call)" 3
 	no_boxes || fail "its box is there: $body"

@@ -12,7 +12,7 @@ f() {
 		"$url/v1/boxes/$box/files$rest" 2>curl.err) || rc=$?
 	body=$(tr '\0' '?' <body 2>/dev/null | head -c 4000)
 	path=/v1/boxes/$box/files$rest
-	case $code in 2*) note_answer ;; esac
+	case $code in 2*) ! grep -qi '^content-type: application/json' head || note_answer "$(cat body)" ;; esac
 }
 header() { sed -n "s/^$1: *//Ip" head | tr -d '\r'; }
 sh_in() { # SHELL-TEXT: as a program of the box; sets out

@@ -357,7 +357,7 @@ stdin_sent_twice_with_the_same_offset_is_accepted_once() {
 	is "$(jqo .accepted)" 5
 	send offset=0 hello >out
 	send offset=3 'lo world' >out
-	is "$("$ATOLL" api GET "/v1/boxes/$box/execs/$x" | jq -c .stdin)" '{"open":true,"bytes":11}'
+	is_json "$("$ATOLL" api GET "/v1/boxes/$box/execs/$x" | jq .stdin)" '{"open":true,"bytes":11}'
 	status=0
 	send offset=20 gap >out 2>err || status=$?
 	is "$status" 1

@@ -66,7 +66,7 @@ an_error_of_the_compiler_is_in_the_record() {
 		"('bad.c', 3, 9, 'error')"
 	echo 'raise KeyError("k")' >bad.py
 	run --json bad.py
-	is "$(jq -c .error out)" "{\"type\":\"KeyError\",\"message\":\"'k'\",\"file\":\"bad.py\",\"line\":1}"
+	is_json "$(jq .error out)" "{\"type\":\"KeyError\",\"message\":\"'k'\",\"file\":\"bad.py\",\"line\":1}"
 	is "$(jq -r .step out)" run
 }
 

@@ -35,7 +35,7 @@ cells_typed_on_a_terminal_share_their_state() {
 }
 
 control_c_interrupts_the_cell_and_not_the_repl() {
-	onpty 'wait=>>>' 'send=print("be" + "gun"); import time; time.sleep(100)\r' 'wait=begun' 'send=\x03' 'wait=KeyboardInterrupt' \
+	onpty 'wait=>>>' 'send=print("be" + "gun"); import time; time.sleep(15)\r' 'wait=begun' 'send=\x03' 'wait=KeyboardInterrupt' \
 		'wait=>>>' 'send=abc\x03' 'wait=>>>' 'send=6 * 7\r' 'wait=42' 'wait=>>>' 'send=\x04' -- \
 		"$ATOLL" repl python >out || fail "$(cat out)"
 	is "$(boxes)" 0

@@ -65,7 +65,7 @@ an_entry_has_the_fields_of_the_e2b_protocol() {
 	put notes/a.txt data
 	sh_in 'ln -s notes/a.txt link; ln -s /nowhere dangling; ln -s notes folder; chmod 1777 notes; touch -d 2026-01-02T03:04:05.123456789Z notes/a.txt'
 	fs Stat '{"path":"notes/a.txt"}'
-	is "$(jq -c .entry body)" '{"name":"a.txt","type":"FILE_TYPE_FILE","path":"/home/user/notes/a.txt","size":"4","mode":420,"permissions":"-rw-r--r--","owner":"user","group":"user","modifiedTime":"2026-01-02T03:04:05.123456789Z"}'
+	is_json "$(jq .entry body)" '{"name":"a.txt","type":"FILE_TYPE_FILE","path":"/home/user/notes/a.txt","size":"4","mode":420,"permissions":"-rw-r--r--","owner":"user","group":"user","modifiedTime":"2026-01-02T03:04:05.123456789Z"}'
 	fs Stat '{"path":"link"}'
 	is "$(get '.entry | [.type, .mode, .permissions, .symlinkTarget] | map(tostring) | join(" ")')" \
 		'FILE_TYPE_FILE 420 Lrwxrwxrwx /home/user/notes/a.txt'
@@ -80,7 +80,7 @@ an_entry_has_the_fields_of_the_e2b_protocol() {
 	fs ListDir '{"path":"folder"}'
 	is "$(get '.entries[].path')" /home/user/folder/a.txt
 	fs Stat '{"path":"notes/a.txt"}' -A connect-python
-	is "$(jq -c .entry body)" '{"name":"a.txt","type":"FILE_TYPE_FILE","path":"/home/user/notes/a.txt"}'
+	is_json "$(jq .entry body)" '{"name":"a.txt","type":"FILE_TYPE_FILE","path":"/home/user/notes/a.txt"}'
 	fs Stat '{"path":"none"}'
 	is "$code $(get .code)" '404 not_found'
 }
@@ -165,7 +165,7 @@ file_content_is_read_as_it_was_written() {
 	head -c 3000000 /dev/urandom >sent
 	at '/files?path=dir/a.bin' -F 'file=@sent;filename=other'
 	is "$code" 200 "$body"
-	is "$(jq -c . body)" '[{"path":"/home/user/dir/a.bin","name":"a.bin","type":"file"}]'
+	is_json "$(cat body)" '[{"path":"/home/user/dir/a.bin","name":"a.bin","type":"file"}]'
 	at '/files?path=dir/a.bin'
 	cmp body sent
 	is "$(header content-length)" 3000000
@@ -279,7 +279,8 @@ compose_joins_files_inside_the_box() {
 	put p/1 one
 	put p/2 two
 	at /files/compose -H 'Content-Type: application/json' -d '{"source_paths":["p/1","p/2"],"destination":"whole/file"}'
-	is "$code $(jq -c . body)" '200 {"path":"/home/user/whole/file","name":"file","type":"file"}'
+	is "$code" 200 "$body"
+	is_json "$(cat body)" '{"path":"/home/user/whole/file","name":"file","type":"file"}'
 	at '/files?path=whole/file'
 	is "$body" onetwo
 	fs ListDir '{"path":"p"}'

@@ -44,10 +44,10 @@ x = 1
 x'
 	is "$code" 200 "$body"
 	is "$(jq -r .type <body | tr '\n' ' ')" "number_of_executions stdout stderr result end_of_execution "
-	is "$(lines number_of_executions)" '{"type":"number_of_executions","execution_count":1}'
+	is_json "$(lines number_of_executions)" '{"type":"number_of_executions","execution_count":1}'
 	is "$(lines stdout | jq -r .text)" hello
 	has "$(lines stdout | jq -r .timestamp)" T
-	is "$(lines result)" '{"type":"result","is_main_result":true,"extra":{},"text":"1"}'
+	is_json "$(lines result)" '{"type":"result","is_main_result":true,"extra":{},"text":"1"}'
 	execute 'x += 1; x' 'context_id: null, language: null, env_vars: null'
 	is "$(lines result | jq -r .text)$(lines number_of_executions | jq .execution_count)" 22
 	lacks "$(cat head)" Content-Length
@@ -101,7 +101,7 @@ a_matplotlib_figure_has_a_png_and_chart_data() {
 	is "$(lines result | jq -r .png | base64 -d | head -c 4 | tail -c 3)" PNG
 	has "$(lines result | jq -r .text)" Figure
 	# `* 1`: jq 1.7 prints a number that it only copies as it was written, 1.0; jq 1.6 prints 1.
-	is "$(lines result | jq -c '.chart | .elements[].value *= 1')" '{"type":"bar","title":null,"x_label":"Time (s)","x_unit":"s","y_label":null,"y_unit":null,"elements":[{"label":"a","group":"some","value":1},{"label":"b","group":"some","value":2}]}'
+	is_json "$(lines result | jq -c '.chart | .elements[].value *= 1')" '{"type":"bar","title":null,"x_label":"Time (s)","x_unit":"s","y_label":null,"y_unit":null,"elements":[{"label":"a","group":"some","value":1},{"label":"b","group":"some","value":2}]}'
 	is "$(lines result | jq -c '[.is_main_result, .extra]')" '[false,{}]'
 }
 

@@ -52,6 +52,8 @@ start_keeper() {
 fail() { echo "# $*"; exit 1; }
 skip() { echo "$*" >"$work/skip"; exit 77; }
 is() { [ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"; }
+# is_json TEXT TEXT [NOTE]: the same value; keys of an object have no order.
+is_json() { is "$(printf '%s\n' "$1" | jq -cS .)" "$(printf '%s\n' "$2" | jq -cS .)" "${3-}"; }
 has() { case $1 in *"$2"*) ;; *) fail "'$2' is not in: $(echo "$1" | head -c 400)" ;; esac; }
 lacks() { case $1 in *"$2"*) fail "'$2' is in: $(echo "$1" | head -c 400)" ;; esac; }
 
@@ -131,7 +133,7 @@ run_tests() { # [NAME...]: those, or all of this script
 		count=$((count + 1))
 		mkdir "$work/$count"
 		sentence=$(echo "$name" | tr _ ' ')
-		(set -e && cd "$work/$count" && $name && ${after_each:-true}) </dev/null
+		(set -e; cd "$work/$count"; $name; ${after_each:-true}) </dev/null
 		case $? in
 		0) echo "ok $count - $sentence" ;;
 		77) echo "ok $count - $sentence # SKIP $(cat "$work/skip")" ;;

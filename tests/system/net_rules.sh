@@ -24,13 +24,13 @@ refused_events() { api GET "/v1/boxes/$box/events?limit=100" && n=$(get '[.items
 rules_are_shown_as_they_are_enforced() {
 	new_box "{\"network\":{\"allow\":[\"Registry.test:$http\",\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],
 		\"deny\":[\"10.0.0.0/8\"],\"bandwidth\":\"10M\",\"ask\":true}}"
-	is "$(getc ".network | del(.links, .budgets)")" "{\"allow\":[\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],\"allow_until\":[],\"deny\":[\"10.0.0.0/8\"],\"ask\":true,\"bandwidth\":10485760}"
+	is_json "$(getc ".network | del(.links, .budgets)")" "{\"allow\":[\"registry.test:$http\",\"GET,HEAD a.wide.test/v1/*\"],\"allow_until\":[],\"deny\":[\"10.0.0.0/8\"],\"ask\":true,\"bandwidth\":10485760}"
 	# Members that are not given stay.
 	network '{"deny":[]}'
 	is "$code" 200 "$body"
 	is "$(getc '[.network.allow[0], .network.deny, .network.ask, .network.bandwidth]')" "[\"registry.test:$http\",[],true,10485760]"
 	network '{"allow":[],"ask":false,"bandwidth":0}'
-	is "$(getc ".network | del(.links, .budgets)")" '{"allow":[],"allow_until":[],"deny":[],"ask":false,"bandwidth":null}'
+	is_json "$(getc ".network | del(.links, .budgets)")" '{"allow":[],"allow_until":[],"deny":[],"ask":false,"bandwidth":null}'
 	gone
 }
 

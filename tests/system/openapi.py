@@ -3,6 +3,7 @@
 
 A line of ANSWERS is `METHOD PATH STATUS JSON`. An answer must have every field that its schema requires, no field
 that the schema does not name, and values of the types and enumerations that it names. Prints what does not fit."""
+import functools
 import json
 import re
 import sys
@@ -52,11 +53,15 @@ def check(value, schema, path):
                 yield from check(one, others, f'{path}.{key}')
 
 
+# Patterns with fewer parameters come first.
+routes = [(re.compile(re.sub(r'\\\{[^}]*\\\}', '[^/]+', re.escape(p))), p) for p in sorted(doc['paths'], key=lambda p: p.count('{'))]
+
+
+@functools.lru_cache(maxsize=None)
 def find(method, path):
-    """The schema of the JSON that this route answers with; patterns with fewer parameters come first."""
-    for pattern in sorted(doc['paths'], key=lambda p: p.count('{')):
-        route = re.sub(r'\\\{[^}]*\\\}', '[^/]+', re.escape(pattern))
-        if re.fullmatch(route, path) and method.lower() in doc['paths'][pattern]:
+    """The schema of the JSON that this route answers with."""
+    for route, pattern in routes:
+        if method.lower() in doc['paths'][pattern] and route.fullmatch(path):
             content = doc['paths'][pattern][method.lower()]['responses']['2XX'].get('content', {})
             if content and 'application/json' not in content:
                 break  # E2B's envd has this path, too, under another host

@@ -137,9 +137,9 @@ viewers_see_no_token() {
 the_name_of_a_box_leads_to_its_id() {
 	opened 8000
 	host=8000-demo at /echo
-	is "$(jq -c . body)" '{"sandboxId":"demo","message":"The sandbox was not found","code":502}'
+	is_json "$(cat body)" '{"sandboxId":"demo","message":"The sandbox was not found","code":502}'
 	host=8000-none at /echo # no different from a private one
-	is "$(jq -c . body)" '{"sandboxId":"none","message":"The sandbox was not found","code":502}'
+	is_json "$(cat body)" '{"sandboxId":"none","message":"The sandbox was not found","code":502}'
 	host=8000-demo at "/echo?x=1&atoll_preview_token=$token"
 	is "$code $(heads location)" "307 http://8000-$box.localhost:${url##*:}/echo?x=1&atoll_preview_token=$token"
 	host=8000-DEMO at /echo -H "X-Atoll-Preview-Token: $token"

@@ -131,7 +131,7 @@ the_command_reads_the_value_from_stdin_only() {
 a_box_gets_a_variable_and_new_runs_get_a_new_value() {
 	put VAR "$value"
 	new_box '{"secrets":[{"name":"VAR"}],"env":{"VAR":"overridden","OTHER":"o"}}'
-	is "$(get '.secrets | tojson')" '[{"name":"VAR","as":"variable","variable":"VAR"}]'
+	is_json "$(get .secrets)" '[{"name":"VAR","as":"variable","variable":"VAR"}]'
 	says 'printf %s "$VAR" | md5sum; echo $OTHER'
 	is "$out" "$(printf %s "$value" | md5sum)
 o"
@@ -139,7 +139,7 @@ o"
 	says 'printf %s "$VAR" | md5sum'
 	is "$out" "$(printf %s "another $value" | md5sum)"
 	as_viewer GET "/v1/boxes/$box"
-	is "$(get '.secrets | tojson')" '[{"name":"VAR"}]'
+	is_json "$(get .secrets)" '[{"name":"VAR"}]'
 	nowhere "$work/expected"
 	api DELETE /v1/secrets/VAR
 	says 'echo "${VAR-unset}"'

@@ -247,7 +247,7 @@ execute_runs_a_command_outside_a_session() {
 	new_box
 	rex execute '{"command":["sh","-c","echo out; echo err >&2; exit 4"]}'
 	is "$code" 200 "$body"
-	is "$(get -c .)" '{"stdout":"out\n","stderr":"err\n","exit_code":4}'
+	is_json "$(get -c .)" '{"stdout":"out\n","stderr":"err\n","exit_code":4}'
 	rex execute '{"command":"echo $V; pwd; echo err >&2","shell":true,"env":{"V":"1"},"cwd":"/usr","merge_output_streams":true,"timeout":null,"check":false,"error_msg":""}'
 	is "$(get '[.stdout, .stderr] | tojson')" '["1\n/usr\nerr\n",""]'
 	rex execute '{"command":"true"}'

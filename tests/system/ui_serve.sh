@@ -19,7 +19,7 @@ open_session() {
 	shift
 	code=$(curl -sS -o body -D head -w '%{http_code}' -H 'Content-Type: application/json' -d "{\"token\":\"$token_sent\"}" "$@" "$url$path")
 	body=$(cat body)
-	[ "$code" != 201 ] || note_answer
+	[ "$code" != 201 ] || note_answer "$body"
 }
 
 a_client_that_is_not_a_browser_gets_a_text_page() {

@@ -72,7 +72,7 @@ reports_equal_the_records_after_the_server_was_killed() {
 
 a_record_keeps_the_rates_that_it_was_charged_at() {
 	api POST /v1/run '{"command":"true"}'
-	is "$(get '.cost.rates | tojson')" '{"cpu_second":"0.5","memory_gib_second":"0.25","disk_gib_day":"1000"}'
+	is_json "$(get .cost.rates)" '{"cpu_second":"0.5","memory_gib_second":"0.25","disk_gib_day":"1000"}'
 	is "$(get .cost.currency)" EUR
 }
 
