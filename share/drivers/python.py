@@ -339,7 +339,7 @@ def on_interrupt(signum, frame):
         S.pending = S.starting or bool(S.channel.got) or S.channel.readable(0)
     elif frame is not None and frame.f_globals is GLOBALS and not S.waiting:
         S.pending = True
-        # Raised by what of the user's runs next: it may wait for ever.
+        # Raised by what of the user's runs next: it may wait without limit.
         while frame is not None and frame.f_globals is GLOBALS:
             frame = frame.f_back
         if frame is not None:

@@ -149,17 +149,20 @@ static int is_well(const json_t *record)
 	       json_integer_value(json_object_get(record, "status")) == 0;
 }
 
-/* The error output of the program, or else its exit status. */
+/* The error output of the program, or else its exit status. A packer is a program of the box: all that stops it is the state
+ * of the box (no tar, no memory, killed by its user), unless the host ended the box. */
 static int program_failed(struct snapshot *s, const json_t *record, struct err *e)
 {
 	const char *said = buf_str(&s->said),
-		   *summary = json_string_value(json_object_get(record, "summary"));
+		   *summary = json_string_value(json_object_get(record, "summary")),
+		   *cause = json_string_value(json_object_get(record, "cause"));
+	int is_ours = !s->taking || !cause || !strcmp(cause, cause_name(CAUSE_HOST));
 
 	if (strstr(said, "No space left"))
 		return err_set(e, ERR_LIMIT,
 			       "the snapshot does not fit onto the disk of box %s (limits.disk)",
 			       s->box);
-	return err_set(e, ERR_SYS, "snapshot, box %s: %.150s", s->box,
+	return err_set(e, is_ours ? ERR_SYS : ERR_CONFLICT, "snapshot, box %s: %.150s", s->box,
 		       *said     ? said
 		       : summary ? summary
 				 : "the box ended meanwhile");

@@ -22,9 +22,11 @@ TEST(a_box_of_an_image_has_the_files_of_its_layers_and_not_those_of_the_host)
 			      "stat -c '%a %U' /tmp /proc /opt/atoll; test -e /usr/bin/tty || echo "
 			      "no tty; test -e /usr/bin/env || echo no env; ls /opt/atoll/bin"),
 		  0);
-	CHECK_STR(said, "upper\n33 42\n/opaque:\nb\n\n/srv:\nkept\ntool\natoll\nt\n"
-			"1777 root\n555 UNKNOWN\n755 root\nno tty\nno env\nboxagent\ncheckpoint\njupyter\n"
-			"python\nsudo\n");
+	CHECK_STR(
+		said,
+		"upper\n33 42\n/opaque:\nb\n\n/srv:\nkept\ntool\natoll\nt\n"
+		"1777 root\n555 UNKNOWN\n755 root\nno tty\nno env\nboxagent\ncheckpoint\njupyter\n"
+		"python\nsudo\n");
 	/* Its user writes where the image permits it; the layers stay as they are. */
 	CHECK_INT(as_root(&m, "echo mine >/etc/name && rm -r /opaque && echo new >/etc/hosts"), 0);
 	CHECK_INT(as_user(&m,

@@ -159,6 +159,16 @@ a_snapshot_that_is_a_checkpoint_has_the_packages_of_its_box() {
 	soon dropped
 }
 
+a_packer_that_programs_of_the_box_stop_is_a_conflict() {
+	new_box
+	run 'head -c 60000000 /dev/urandom >big'
+	api POST "/v1/boxes/$box/execs" '{"command": "until pkill -9 -x tar; do :; done", "user": "root", "background": true}'
+	is "$code" 201 "$body"
+	api POST /v1/snapshots "{\"box\":\"$box\",\"packed\":true}"
+	is "$code $(get .error.code)" "409 conflict" "$body"
+	api DELETE "/v1/boxes/$box"
+}
+
 a_client_disconnect_leaves_no_partial_snapshot() {
 	new_box
 	run 'head -c 30000000 /dev/urandom >big'
