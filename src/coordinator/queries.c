@@ -179,9 +179,9 @@ static const struct query queries[] = {
 		"delete from atoll.deletions where id = $1", 1 } } },
 	/* The share of a gateway of the boxes that a team may have, $5: what it has in all, $4 at most. Live boxes and the shares
 	 * of all gateways are never more than the limit (cluster/quota_share.h). $3: the process of the gateway; the share of an
-	 * earlier one is returned when it no longer has a request in progress. $6: what the gateway uses of its share. It keeps
-	 * that much although live boxes and shares seem to be above the limit: a box that has just become a live one still is a
-	 * part of the share of its gateway. */
+	 * earlier one is returned when it no longer has a request in progress. $6: what the gateway may use until it has the answer.
+	 * It keeps that much although live boxes and shares seem to be above the limit: a box that has just become a live one still
+	 * is a part of the share of its gateway. */
 	{ "share_boxes", 6, { {
 		"select pg_advisory_xact_lock(hashtextextended($1, 7270715003))", 1 }, {
 		"delete from atoll.shares where team = $1 and (at < now() - interval '1 hour' or (gateway = $2::int and holder <> $3"

@@ -21,7 +21,8 @@ struct shares_team {
 	struct cluster_request request;
 	struct shares_ask *asks, **end;
 	uint64_t sent_ms, answered_ms;
-	uint64_t spent; /* since the request in progress was sent */
+	uint64_t spent;  /* since the request in progress was sent */
+	int was_lowered; /* the limit, since then: what is answered may be too much */
 };
 
 struct gateway_shares {
@@ -80,6 +81,12 @@ static void shares_serve(struct shares_team *t, int is_limited)
 
 /* ---- the database ---- */
 
+static void shares_give_back(struct shares_team *t)
+{
+	if (t->share.held > t->share.used)
+		t->share.held = t->share.used;
+}
+
 static void shares_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
 {
 	struct shares_team *t = loop_owner(r, struct shares_team, request);
@@ -98,6 +105,8 @@ static void shares_answered(struct cluster_request *r, const json_t *answer, con
 	is_limited = amount < t->share.wanted && amount <= before;
 	t->answered_ms = now;
 	quota_share_granted(&t->share, amount > t->spent ? amount - t->spent : 0, now);
+	if (t->was_lowered)
+		shares_give_back(t);
 	shares_serve(t, is_limited);
 	if (t->asks)
 		timer_set(&t->shares->tick, 0);
@@ -105,18 +114,19 @@ static void shares_answered(struct cluster_request *r, const json_t *answer, con
 
 static void shares_send(struct shares_team *t, uint64_t want)
 {
-	char number[12], wanted[24], limit[24], used[24];
+	char number[12], wanted[24], limit[24], held[24];
 
 	snprintf(number, sizeof(number), "%u", t->shares->number);
 	snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)want);
 	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)t->limit);
-	snprintf(used, sizeof(used), "%llu", (unsigned long long)t->share.used);
+	snprintf(held, sizeof(held), "%llu", (unsigned long long)t->share.held);
 	t->sent_ms = loop_now_ms();
 	t->spent = 0;
+	t->was_lowered = 0;
 	t->request.done = shares_answered;
 	query_request(t->shares->engines, &t->request, "share_boxes",
 		      json_pack("[s, s, s, s, s, s]", t->name, number, t->shares->holder, wanted,
-				limit, used));
+				limit, held));
 }
 
 static void shares_tick_team(struct shares_team *t, uint64_t now)
@@ -129,8 +139,8 @@ static void shares_tick_team(struct shares_team *t, uint64_t now)
 	    t->share.last_ms + QUOTA_SHARE_IDLE_MS > now)
 		t->share.is_short = 1;
 	/* A share that the database has forgotten is none. */
-	if (t->share.held > t->share.used && now - t->answered_ms > SHARES_KEEP_MS)
-		t->share.held = t->share.used;
+	if (now - t->answered_ms > SHARES_KEEP_MS)
+		shares_give_back(t);
 	if (quota_share_next(&t->share, now, &want)) {
 		shares_send(t, want);
 	} else if (!t->share.is_asking && t->share.held && now - t->sent_ms > SHARES_TOUCH_MS) {
@@ -158,6 +168,10 @@ int shares_take(struct gateway_shares *s, struct shares_ask *a, const char *team
 {
 	struct shares_team *t = shares_team(s, team);
 
+	if (limit < t->limit) {
+		shares_give_back(t);
+		t->was_lowered = 1;
+	}
 	t->limit = limit;
 	if (!t->asks && quota_share_take(&t->share, 1, loop_now_ms()))
 		return 1;

@@ -2,6 +2,7 @@
 # images.sh - templates from images of registries: pulled, unpacked and compared with what umoci unpacks; registries that
 # refuse, lie or break off; archives that try to write outside.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="an_uploaded_archive_of_an_image_is_the_same_image"
 here=$(cd "$(dirname "$0")" && pwd)
 for program in skopeo umoci docker-registry; do
 	command -v $program >/dev/null || { echo "1..0 # SKIP this distribution has no $program"; exit 0; }

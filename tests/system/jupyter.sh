@@ -2,7 +2,9 @@
 # jupyter.sh - contexts whose interpreter is a Jupyter kernel: ipykernel and IRkernel as Debian has them, and
 # hostile kernels.
 . "$(dirname "$0")/daemon.lib"
-slow_tests="an_r_kernel_keeps_state_and_returns_output_and_results"
+slow_tests="an_r_kernel_keeps_state_and_returns_output_and_results
+	output_of_a_cell_over_the_limit_is_truncated_and_the_cell_ends
+	kernels_are_listed_and_usable_with_repl"
 
 # context NAME [BOX]: in $box; sets ctx and at, the path of it.
 context() {

@@ -2,7 +2,7 @@
  *
  *	library-items [LANGUAGE...] >items	those of the languages that are installed, as the coder's artifacts are run
  *	library-items --quick >items		the same texts, compiled without optimisation; the first example only except in
- *						Python, of compiled languages every ninth task and of node's every third
+ *						Python, of compiled languages every ninth task and of others every third
  *	library-items --literals >items		texts that try to get out of their quotes, in every language
  *	library-items --plan TEXT >items	what the planner and the coder make of this text
  *	library-items --judge <events		do outputs match their task's pattern? prints what does not
@@ -230,8 +230,7 @@ static int wanted(const struct lang *l, int argc, char **argv)
 }
 
 /* A compiler takes a hundred times as long as the program. That the slots of every example get into a program is
- * seen in Python; other languages have the first example, and compiled ones and those that
- * node runs take a third of a second and more, and have a part of the tasks. */
+ * seen in Python; other languages have the first example of a part of the tasks. */
 static unsigned examples_of(unsigned task, const struct library_task *t,
 			    const struct library_program *p)
 {
@@ -240,11 +239,8 @@ static unsigned examples_of(unsigned task, const struct library_task *t,
 	for (unsigned i = 0; quickly && i < ARRAY_LEN(compiled); i++)
 		if (!strcmp(compiled[i], p->lang->name))
 			return t->nexamples > 0 && (task + i) % 9 == 0;
-	if (quickly &&
-	    (!strcmp(p->lang->name, "javascript") || !strcmp(p->lang->name, "typescript")))
-		return t->nexamples > 0 && task % 3 == 0;
 	if (quickly && strcmp(p->lang->name, "python") != 0)
-		return t->nexamples > 0;
+		return t->nexamples > 0 && task % 3 == 0;
 	return t->nexamples;
 }
 

@@ -2,7 +2,8 @@
 # packages.sh - package sets: installed once, mounted in every box that requests them, from a mirror that the
 # test creates. Only the mirror's two packages from Debian and npm need a network; their test is skipped without.
 . "$(dirname "$0")/daemon.lib"
-slow_tests="crates_are_compiled_to_programs"
+slow_tests="crates_are_compiled_to_programs
+	npm_packages_are_found_from_any_folder"
 
 # ---- a mirror ----
 

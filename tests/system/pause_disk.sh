@@ -2,6 +2,7 @@
 # pause_disk.sh - process images in files: checkpoints with memory after a restart of server and keeper, and boxes that are
 # paused to the disk.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="boxes_of_a_daemon_that_stops_continue_in_the_next_one_if_it_hibernates"
 [ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine are captured with their programs"; exit 0; }
 
 box() { # [BODY]

@@ -2,6 +2,7 @@
 # pipeline_kill.sh - kill -9 before, inside and after every stage: the pipeline continues after its last document, has
 # the same result, and no stage with a document is run again. Needs a build with test hooks.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="a_new_daemon_continues_pipelines_of_the_old_one"
 
 [ -x "$ATOLL_TEST_BIN" ] || { echo "1..0 # SKIP no build with test hooks: $ATOLL_TEST_BIN"; exit 0; }
 ATOLL=$ATOLL_TEST_BIN

@@ -1,6 +1,7 @@
 #!/bin/sh
 # templates.sh - templates: the registry, builds from definitions, boxes from them.
 . "$(dirname "$0")/daemon.lib"
+slow_tests="limits_of_a_step_are_named"
 
 ended() {
 	api GET "/v1/builds/$build"
