@@ -302,7 +302,7 @@ a_reused_cgroup_has_no_figures_of_its_previous_box() {
 		soon waits_in_it
 		case $1 in
 		light) run='["sleep", "86399"], "background": true' ;;
-		many) run='"for i in 1 2 3 4 5 6 7 8 9; do sleep .05 & done; wait"' ;;
+		many) run='"for i in 1 2 3 4 5 6 7 8 9; do sleep .5 & done; wait"' ;;
 		large) run='"head -c 100M /dev/zero | tail -c 100M | wc -c"' ;;
 		esac
 		api POST "/v1/boxes/$box/execs" "{\"command\":$run}"
