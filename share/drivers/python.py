@@ -351,11 +351,10 @@ def on_interrupt(signum, frame):
 
 
 def trace_pending(frame, event, arg):
-    if frame.f_globals is not GLOBALS:
+    if S.pending and S.user and frame.f_globals is not GLOBALS:
+        S.pending = False
         _settrace(None)
-        if S.pending and S.user:
-            S.pending = False
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
 
 def raise_pending():

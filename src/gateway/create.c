@@ -7,6 +7,7 @@
  *
  * The own node of a text is the first by a hash of text and number: all gateways choose the same one without
  * asking each other, as long as they are connected to the same nodes. */
+#include "api/fragment_session.h"
 #include "api/quota.h"
 #include "base/cleanup.h"
 #include "gateway/gateway_call.h"
@@ -27,24 +28,14 @@ static const char *create_text(const struct gateway_call *x, const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* A fragment may have its session under several names and in several places (v1run/fragment.c): all requests of a session
- * must reach the same node. */
+/* All requests of a session must reach the same node. */
 static const char *create_session(const struct gateway_call *x)
 {
-	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" };
-	const json_t *places[] = { json_object_get(x->doc, "fragment"),
-				   json_object_get(x->doc, "config"), x->doc };
+	const char *path;
 
 	if (strcmp(x->call->req->path, "/api/sandbox") != 0)
 		return create_text(x, "session");
-	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
-		for (unsigned j = 0; j < ARRAY_LEN(places); j++) {
-			const char *text = json_string_value(json_object_get(places[j], names[i]));
-
-			if (text && *text)
-				return text;
-		}
-	return NULL;
+	return fragment_session(fragment_of_body(x->doc, &path), x->doc);
 }
 
 /* ---- labels ---- */

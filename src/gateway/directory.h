@@ -25,8 +25,9 @@ must_check int directory_add_own(struct directory *d, unsigned number, const jso
 				 uint64_t last, void (*kept)(void *user, uint64_t last), void *user,
 				 struct err *e);
 /* The row of a box that a node has just made, from the header of its answer. Sent with others of this node, and before any
- * other request of this gateway to the database: a list that it reads later contains the box. A text that is not such a row is ignored. stored(user, team) is called when the row is in the
- * database, also by another way, or after a minute; NULL: nothing waits for it. */
+ * other request of this gateway to the database: a list that it reads later contains the box. A text that is not such a row
+ * is ignored. stored(user, team) is called when the row is in the database, also by another way, or after a minute; NULL:
+ * nothing waits for it. */
 void directory_add_box(struct directory *d, unsigned node, const char *text, const char *team,
 		       void (*stored)(void *user, const char *team), void *user);
 /* 0: the rows are such rows of this node. */

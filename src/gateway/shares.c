@@ -102,7 +102,7 @@ static void shares_answered(struct cluster_request *r, const json_t *answer, con
 	/* What was spent since the request was sent is a live box now, and a part of this amount, too. */
 	amount = (uint64_t)query_int(row, 0);
 	/* Half of what was left is not the end of it: the next request gets half of the rest. */
-	is_limited = amount < t->share.wanted && amount <= before;
+	is_limited = !t->was_lowered && amount < t->share.wanted && amount <= before;
 	t->answered_ms = now;
 	quota_share_granted(&t->share, amount > t->spent ? amount - t->spent : 0, now);
 	if (t->was_lowered)

@@ -442,11 +442,19 @@ static void take_order(int layers, const struct layer_store_request *o, int answ
 	}
 }
 
+/* The id of the merged root that this tree belongs to; NULL: it is of another kind. */
+static const char *store_root_of_tree(const char *name)
+{
+	return strncmp(name, "merged.", 7) == 0 ? name + 7 : NULL;
+}
+
 /* The tree of a merged root that was not written, or was deleted. */
 static int store_is_left_over(const char *name, const struct root_table *known)
 {
-	if (strncmp(name, "merged.", 7) == 0)
-		return !root_table_find(known, name + 7);
+	const char *root = store_root_of_tree(name);
+
+	if (root)
+		return !root_table_find(known, root);
 	return strncmp(name, "new.", 4) == 0 || strncmp(name, "drop.", 5) == 0;
 }
 
@@ -461,13 +469,13 @@ static struct {
 static int store_remove_left_over(int layers, const char *name)
 {
 	auto_fd int one = openat(layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const char *root = store_root_of_tree(name);
 	struct err e;
 
 	if (one >= 0 && flock(one, LOCK_EX | LOCK_NB) < 0)
 		return 1;
 	/* The process that had locked it has written its root before it ended. */
-	if (strncmp(name, "merged.", 7) == 0 &&
-	    faccessat(ROOTS_FD, name + 7, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (root && faccessat(ROOTS_FD, root, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (one >= 0 && layer_tree_remove(layers, name, &e) < 0)
 		fprintf(stderr, "atoll: keeper: layers: %s\n", e.msg);

@@ -1,5 +1,6 @@
 /* fragment.c - see fragment.h. */
 #include "v1run/fragment.h"
+#include "api/fragment_session.h"
 #include "api/isolation.h"
 #include "template/builtin.h"
 #include "api/fields.h"
@@ -104,14 +105,6 @@ static const char *fragment_text(const json_t *doc, const char *name)
 	const char *s = json_string_value(fragment_given(doc, name));
 
 	return s && *s ? s : NULL;
-}
-
-/* Front ends put some fields next to the fragment, and others into it. */
-static const char *fragment_tag(const struct fragment_work *w, const char *name)
-{
-	const char *s = fragment_text(w->doc, name);
-
-	return s ? s : fragment_text(w->outer, name);
 }
 
 /* ---- files ---- */
@@ -332,18 +325,17 @@ static int fragment_find_template(struct fragment_work *w)
 
 static void set_owner(struct fragment_work *w)
 {
-	static const char *const names[] = { "session", "sessionId", "sessionID", "userID" },
-				 *const tags[] = { "userID", "teamID" };
+	static const char *const tags[] = { "userID", "teamID" };
 	json_t *metadata = json_pack("{s:s}", "template", w->template.name);
-	const char *session = NULL;
+	const char *session = fragment_session(w->doc, w->outer);
 	char key[STORE_SESSION + 1];
 
-	for (unsigned i = 0; i < ARRAY_LEN(names) && !session; i++)
-		session = fragment_tag(w, names[i]);
-	for (unsigned i = 0; i < ARRAY_LEN(tags); i++)
-		if (fragment_tag(w, tags[i]))
-			json_object_set_new(metadata, tags[i],
-					    json_string(fragment_tag(w, tags[i])));
+	for (unsigned i = 0; i < ARRAY_LEN(tags); i++) {
+		const char *tag = fragment_text_of(w->doc, w->outer, tags[i]);
+
+		if (tag)
+			json_object_set_new(metadata, tags[i], json_string(tag));
+	}
 	json_object_set_new(w->out, "metadata", metadata);
 	/* Boxes of several templates of front ends may have the same template here, and a session
 	 * has one box for each. */
@@ -384,16 +376,9 @@ static int fragment_fill(struct fragment_work *w)
 
 json_t *fragment_translate(const json_t *body, fragment_lookup *find, void *ctx, struct err *e)
 {
-	struct fragment_work w = {
-		.doc = body, .outer = body, .path = "", .find = find, .ctx = ctx, .e = e
-	};
+	struct fragment_work w = { .outer = body, .find = find, .ctx = ctx, .e = e };
 
-	if (fragment_given(body, "fragment"))
-		w.path = "fragment";
-	else if (fragment_given(body, "config"))
-		w.path = "config";
-	if (*w.path)
-		w.doc = fragment_given(body, w.path);
+	w.doc = fragment_of_body(body, &w.path);
 	w.out = json_object();
 	w.files = json_object();
 	json_object_set_new(w.out, "files", w.files);
