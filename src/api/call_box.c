@@ -124,6 +124,14 @@ static int box_restarts_here(const struct call *c, const char *box)
 	       store_copy_of_box(c->api->store, c->who.team, box, &e) > 0;
 }
 
+/* It moves to another node: the gateway that asks finds it there in a moment. */
+static int box_is_moving(const struct call *c, const char *box)
+{
+	const struct box *b = fleet_leaving(&c->api->fleet, c->who.team, box);
+
+	return b && (!c->who.box[0] || !strcmp(c->who.box, b->row.id));
+}
+
 void call_no_box(struct call *c, const char *box)
 {
 	const char *hint = "list those there are: GET /v1/boxes", *cause;
@@ -133,6 +141,12 @@ void call_no_box(struct call *c, const char *box)
 	if (box_restarts_here(c, box)) {
 		http_set(c->req, "Retry-After", "1");
 		call_error(c, 503, "unreachable", "the box restarts on this node", box,
+			   "try again in a second");
+		return;
+	}
+	if (box_is_moving(c, box)) {
+		http_set(c->req, "Retry-After", "1");
+		call_error(c, 503, "unreachable", "the box moves to another node", box,
 			   "try again in a second");
 		return;
 	}

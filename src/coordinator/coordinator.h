@@ -43,7 +43,8 @@ enum coordinator_op {
 	/* key -> names[0], if it is not free. */
 	COORDINATOR_FIND_NAME,
 	/* A box of a lost node restarts elsewhere, with its name if key.name is not NULL: box, from, from_epoch
-	 * (that of the loss), node, epoch -> done 1; 0: from has returned, or another gateway was first. */
+	 * (that of the loss), node, epoch -> done 1; 0: from has returned, or another gateway was first.
+	 * up 1: from is up, has from_epoch, and has stopped the box for good; nothing is superseded. */
 	COORDINATOR_MOVE_BOX,
 	/* box -> done 1: it was moved to the node `number`, when that had this epoch. */
 	COORDINATOR_FIND_BOX,

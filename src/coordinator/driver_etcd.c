@@ -480,15 +480,18 @@ static enum etcd_next etcd_move_box(struct etcd_ask *x, struct etcd_txn *t)
 		x->answer.answer.done = 1; /* before: the answer was lost, or for another name */
 		return etcd_move_name(x, t) ? ETCD_WRITE : ETCD_GIVE;
 	}
-	if (!from.exists || !from.lost || from.epoch != q->from_epoch || !node.exists ||
-	    node.lost || node.epoch != q->epoch)
+	if (!from.exists || from.lost == !!q->up || from.epoch != q->from_epoch || !node.exists ||
+	    node.lost || node.epoch != q->epoch || q->node == q->from)
 		return ETCD_GIVE;
-	if (moved.exists && (moved.node != q->from || moved.epoch >= q->from_epoch))
+	if (moved.exists &&
+	    (moved.node != q->from || moved.epoch >= q->from_epoch + (q->up ? 1 : 0)))
 		return ETCD_GIVE;
 	snprintf(value, sizeof(value), "%d %" PRId64, q->node, q->epoch);
 	etcd_put(t, x->keys[2], value);
-	etcd_key_of_superseded(key, q->from, q->box);
-	etcd_put_number(t, key, q->from_epoch);
+	if (!q->up) {
+		etcd_key_of_superseded(key, q->from, q->box);
+		etcd_put_number(t, key, q->from_epoch);
+	}
 	(void)etcd_move_name(x, t);
 	return ETCD_WRITE;
 }

@@ -156,14 +156,15 @@ static const struct postgres_row postgres_ops[COORDINATOR_OPS][POSTGRES_STATEMEN
 		  { P_FROM, P_NODE } },
 		{ "insert into atoll.moved as m (id, node, epoch) select $1, t.number, t.epoch "
 		  "from atoll.nodes f, atoll.nodes t where f.number = $2 and f.epoch = $3 and "
-		  "f.state = 'lost' and t.number = $4 and t.epoch = $5 and t.state = 'up' "
+		  "f.state = case when $6::bool then 'up' else 'lost' end and t.number = $4 and "
+		  "t.epoch = $5 and t.state = 'up' and t.number <> f.number "
 		  "on conflict (id) do update set node = excluded.node, epoch = excluded.epoch "
-		  "where m.node = $2 and m.epoch < $3",
-		  { P_BOX, P_FROM, P_FROM_EPOCH, P_NODE, P_EPOCH } },
+		  "where m.node = $2 and m.epoch < $3 + $6::bool::int",
+		  { P_BOX, P_FROM, P_FROM_EPOCH, P_NODE, P_EPOCH, P_UP } },
 		{ "insert into atoll.superseded (node, id, epoch) select $2, $1, $3 from atoll.moved "
-		  "where id = $1 and node = $4 and epoch = $5 "
+		  "where id = $1 and node = $4 and epoch = $5 and not $6::bool "
 		  "on conflict (node, id) do update set epoch = excluded.epoch",
-		  { P_BOX, P_FROM, P_FROM_EPOCH, P_NODE, P_EPOCH } },
+		  { P_BOX, P_FROM, P_FROM_EPOCH, P_NODE, P_EPOCH, P_UP } },
 		{ "update atoll.names n set node = $6, epoch = $7 where " POSTGRES_THIS_NAME
 		  " and n.box = $5 and exists (select 1 from atoll.moved where id = $5 and node = $6 "
 		  "and epoch = $7)",

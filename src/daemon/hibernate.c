@@ -33,8 +33,8 @@ int hibernate_is_busy(const struct hibernate *h)
 /* Boxes of one request end with the server that serves it, or with their program. */
 static int hibernate_wants_pause(const struct box *b)
 {
-	static const char *const marks[] = { BOX_EPHEMERAL, BOX_INSTALL, BOX_BUILD, BOX_SPARE,
-					     BOX_RESTART };
+	static const char *const marks[] = { BOX_EPHEMERAL, BOX_INSTALL, BOX_BUILD,
+					     BOX_SPARE,     BOX_RESTART, BOX_LEAVING };
 
 	for (unsigned i = 0; i < ARRAY_LEN(marks); i++)
 		if (box_is_marked(&b->row, marks[i]))

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_USES, NODE_TTL, NODE_NAME, NODE_WAIT, NODE_STATE, NODE_CONFIG, NODE_FLAGS };
+enum { NODE_USES, NODE_TTL, NODE_NAME, NODE_WAIT, NODE_MOVE, NODE_STATE, NODE_CONFIG, NODE_FLAGS };
 enum { NODE_TTL_MS = 3600 * 1000, NODE_STALL_MS = 15000 };
 
 static const struct flag flags[NODE_FLAGS] = {
@@ -23,6 +23,8 @@ static const struct flag flags[NODE_FLAGS] = {
 	[NODE_NAME] = { "name", 0, FLAG_TEXT, "NAME",
 			"join: name of this node (default: host name)" },
 	[NODE_WAIT] = { "wait", 0, FLAG_SWITCH, NULL, "drain: until the node has no boxes" },
+	[NODE_MOVE] = { "move", 0, FLAG_SWITCH, NULL,
+			"drain: boxes with on_loss restart move to other nodes; the others are listed" },
 	[NODE_STATE] = { "state", 0, FLAG_TEXT, "DIR", "state folder of the daemon" },
 	[NODE_CONFIG] = { "config", 0, FLAG_TEXT, "FILE", "configuration file of the daemon" },
 };
@@ -401,7 +403,7 @@ static int run_node(const struct cli *cli, const struct args *a)
 	if (a->nwords && a->nwords != words)
 		return node_usage(cli);
 	if (drains)
-		return node_drain(cli, a, args_has(a, NODE_WAIT));
+		return node_drain(cli, a, args_has(a, NODE_WAIT), args_has(a, NODE_MOVE));
 	rc = cluster_engine_load(&x.engine, &f, &e);
 	if (rc == 0)
 		rc = !strcmp(what, "token")  ? node_token(&x, cli, a, &e)
@@ -420,6 +422,8 @@ static const struct example examples[] = {
 	{ "atoll node token --uses 3 --ttl 24h", "the same for three machines and a day" },
 	{ "atoll node join https://gateway.example.org:7071 TOKEN", "on a machine: become a node" },
 	{ "atoll node drain 7 --wait", "no new boxes on node 7, and wait until it has none" },
+	{ "atoll node drain 7 --move",
+	  "no new boxes on node 7; its boxes with on_loss restart move to other nodes" },
 	{ "atoll node rm 7", "refuse node 7 from now on" },
 	{ 0 },
 };

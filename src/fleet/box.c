@@ -155,6 +155,7 @@ void box_free(struct box *b)
 	free(b->mounts);
 	free(b->layers);
 	free(b->listening);
+	free(b->stays_because);
 	free(b);
 }
 

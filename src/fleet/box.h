@@ -44,6 +44,9 @@ int box_state_follows(enum box_state now, enum box_state next); /* 1: next may f
 #define BOX_SPARE "atoll.spare"
 /* In the metadata of a box that gets the files of a copy: no client may use it before it has them. */
 #define BOX_RESTART "atoll.restart"
+/* In the metadata of a box that moves to another node (v1box/copies_leave.c): its last snapshot here, "" until that is
+ * complete. No client may use it. */
+#define BOX_LEAVING "atoll.leaving"
 #define BOX_EPHEMERAL "atoll.ephemeral" /* in the metadata of a box that was created for one run */
 #define BOX_RACE "atoll.race" /* besides that: created for a request, and useless without it */
 /* In the metadata of a box that is unlike others of its kind: "1": its programs may reach the
@@ -151,6 +154,9 @@ struct box {
 		        * may use the box */
 	struct box_user user; /* of its template */
 	int is_spare;       /* no client may use it yet */
+	int is_leaving;     /* no client may use it: it moves to another node */
+	int is_packing;     /* for that, by this server: its programs end, its files are packed */
+	char *stays_because; /* why it could not leave when that was tried last; NULL: it was not tried */
 	int registries;     /* its programs may reach the registries of packages.* */
 	int ephemeral; /* restored, and created for one run: ends with it */
 	int died;      /* ended without a request */
@@ -248,6 +254,14 @@ void box_read_marks(struct box *b);
 int box_is_marked(const struct store_box *row, const char *word); /* checks its metadata */
 /* The text of metadata (NULL: none) with one more pair, for free(). */
 char *box_metadata_with(const char *metadata, const char *key, const char *value);
+/* The same without this pair; NULL: nothing is left. */
+char *box_metadata_without(const char *metadata, const char *key);
+/* Writes a box that leaves: snapshot "" until its last one is complete; NULL: it does not leave. */
+must_check int box_set_leaving(struct box *b, const char *snapshot, struct err *e);
+/* The snapshot with which it can start on another node; "": none yet, for free(). */
+char *box_leaving_snapshot(const struct box *b);
+/* Why a box stays on a node whose boxes move to others; NULL: it can move. */
+const char *box_stays_because(const struct box *b);
 /* After a change of timeouts, name or metadata in the row: writes the row and sets the
  * timer again. */
 must_check int box_changed(struct box *b, struct err *e);

@@ -354,6 +354,18 @@ char *box_metadata_with(const char *metadata, const char *key, const char *value
 	return text;
 }
 
+char *box_metadata_without(const char *metadata, const char *key)
+{
+	json_t *all = metadata ? json_loads(metadata, 0, NULL) : NULL;
+	char *text = NULL;
+
+	json_object_del(all, key);
+	if (json_object_size(all) && !(text = json_dumps(all, JSON_COMPACT)))
+		abort();
+	json_decref(all);
+	return text;
+}
+
 static void create_read_root(struct box *b)
 {
 	json_t *root = b->row.root ? json_loads(b->row.root, 0, NULL) : NULL;
@@ -374,6 +386,7 @@ void box_read_marks(struct box *b)
 
 	create_read_root(b);
 	b->is_spare = box_is_marked(&b->row, BOX_SPARE) || box_is_marked(&b->row, BOX_RESTART);
+	b->is_leaving = box_is_marked(&b->row, BOX_LEAVING);
 	b->is_installer = box_is_marked(&b->row, BOX_INSTALL);
 	b->registries = b->fleet->conf.registries && !b->is_installer &&
 			(once ? strstr(marks, "\"" BOX_REGISTRIES "\":\"1\"") != NULL

@@ -154,6 +154,7 @@ int box_definition_read(const json_t *doc, struct box_definition *out, struct er
 {
 	struct box_definition d = { 0 };
 	struct store_box *row = &d.want.row;
+	char *marks;
 	const struct store_limits *l = &row->limits;
 	const char *timeout = json_string_value(json_object_get(doc, "on_timeout"));
 
@@ -176,7 +177,9 @@ int box_definition_read(const json_t *doc, struct box_definition *out, struct er
 	d.want.flags = (uint16_t)(json_integer_value(json_object_get(doc, "flags")) &
 				  WIRE_CREATE_HOST_WRITABLE);
 	d.want.continues = 1;
-	d.metadata = box_metadata_with(row->metadata, BOX_RESTART, "1");
+	marks = box_metadata_without(row->metadata, BOX_LEAVING);
+	d.metadata = box_metadata_with(marks, BOX_RESTART, "1");
+	free(marks);
 	row->metadata = d.metadata;
 	*out = d;
 	return 0;

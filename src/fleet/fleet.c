@@ -154,12 +154,22 @@ struct box *fleet_named(const struct fleet *f, const char *team, const char *id_
 	struct box *b = fleet_find(f, id_or_name);
 
 	if (b && !strcmp(b->row.team, team))
-		return b->is_installer || b->is_spare ? NULL : b;
+		return b->is_installer || b->is_spare || b->is_leaving ? NULL : b;
 	if (!*id_or_name)
 		return NULL;
 	for (b = fleet_next(f, NULL); b; b = fleet_next(f, b))
 		if (!strcmp(b->row.name, id_or_name) && !strcmp(b->row.team, team) &&
-		    !b->is_installer && !b->is_spare)
+		    !b->is_installer && !b->is_spare && !b->is_leaving)
+			return b;
+	return NULL;
+}
+
+struct box *fleet_leaving(const struct fleet *f, const char *team, const char *id_or_name)
+{
+	for (struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b))
+		if (b->is_leaving && !strcmp(b->row.team, team) &&
+		    (!strcmp(b->row.id, id_or_name) ||
+		     (*id_or_name && !strcmp(b->row.name, id_or_name))))
 			return b;
 	return NULL;
 }
@@ -168,7 +178,7 @@ static int is_of_session(const struct box *b, const char *team, const char *sess
 			 const char *template)
 {
 	return !strcmp(b->row.session, session) && !strcmp(b->row.team, team) &&
-	       !strcmp(b->row.template, template) && b->state < BOX_ENDING;
+	       !strcmp(b->row.template, template) && b->state < BOX_ENDING && !b->is_leaving;
 }
 
 struct box *fleet_session(const struct fleet *f, const char *team, const char *session,

@@ -187,7 +187,7 @@ struct fleet {
 	char boot[64];
 	struct fleet_lease lease;
 	int looked_at_clock;
-	int is_draining; /* fleet_set_draining() */
+	int is_draining, is_moving; /* fleet_set_draining() */
 	struct box *slots[FLEET_SLOTS];
 	struct box *making; /* boxes without an id yet, hence not in the table */
 	struct fleet_team *teams[FLEET_TEAM_SLOTS];
@@ -241,16 +241,21 @@ void fleet_set_sole_server(struct fleet *f, int alone);
 void fleet_restored(struct fleet *f); /* from box_restore.c: one box less to wait for */
 void fleet_fini(struct fleet *f);     /* releases everything; the boxes keep running */
 
-/* draining.c: a machine that drains takes no new boxes; those that it has continue. It is stored in the folder
+/* draining.c: a machine that drains takes no new boxes; those that it has continue, or move to other nodes if they can
+ * (FLEET_DRAINS_AND_MOVES: v1box/copies_leave.c). It is stored in the folder
  * of the store, so that it survives restarts. */
 must_check int fleet_load_draining(struct fleet *f, const char *folder, struct err *e);
-must_check int fleet_set_draining(struct fleet *f, const char *folder, int on, struct err *e);
+enum fleet_draining { FLEET_TAKES_BOXES, FLEET_DRAINS, FLEET_DRAINS_AND_MOVES };
+must_check int fleet_set_draining(struct fleet *f, const char *folder, enum fleet_draining how,
+				  struct err *e);
 /* -1, ERR_LIMIT with sys ESHUTDOWN: this machine drains. */
 must_check int fleet_check_accepts(const struct fleet *f, struct err *e);
 
 struct box *fleet_find(const struct fleet *f, const char *id);
 /* A box of one team, by id, else by name; NULL: none. */
 struct box *fleet_named(const struct fleet *f, const char *team, const char *id_or_name);
+/* A box that moves to another node: fleet_named() does not find it. */
+struct box *fleet_leaving(const struct fleet *f, const char *team, const char *id_or_name);
 /* The box may still be being created: box_await(). */
 struct box *fleet_session(const struct fleet *f, const char *team, const char *session,
 			  const char *template);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gateway/copies_lists.h"
 #include "gateway/copy_job.h"
+#include "gateway/leaving.h"
 #include "gateway/node_request.h"
 #include "gateway/restart.h"
 
@@ -48,6 +49,7 @@ struct gateway_copies {
 	unsigned nrestarts;
 	json_t *surplus; /* "snapshot@node": since when, in ms */
 	uint64_t plan_ms, rest_ms;
+	struct leaving *leaving;
 	struct gateway_copies_figures figures;
 };
 
@@ -227,7 +229,7 @@ static void copies_restarted(struct restart *r, const char *why)
 	struct gateway_copies *g = loop_owner(r->conf, struct gateway_copies, conf);
 
 	if (why)
-		log_info("a box of a lost node was not restarted", LOG_S("box", r->box),
+		log_info("a box was not restarted on another node", LOG_S("box", r->box),
 			 LOG_U("node", r->node), LOG_S("why", why));
 	else
 		g->figures.restarted++;
@@ -236,9 +238,9 @@ static void copies_restarted(struct restart *r, const char *why)
 	restart_free(r);
 }
 
-/* from_epoch 0: the box was moved to this node, and does not run there. */
+/* from_epoch 0: the box was moved to this node, and does not run there. is_leaving: restart.h. */
 static void copies_start(struct gateway_copies *g, unsigned node, int64_t epoch, const json_t *held,
-			 unsigned from, int64_t from_epoch)
+			 unsigned from, int64_t from_epoch, int is_leaving)
 {
 	const char *box = copies_lists_text(held, "box");
 	struct restart *r;
@@ -259,7 +261,8 @@ static void copies_start(struct gateway_copies *g, unsigned node, int64_t epoch,
 			       .from = from,
 			       .node = node,
 			       .from_epoch = from_epoch,
-			       .epoch = epoch };
+			       .epoch = epoch,
+			       .is_leaving = is_leaving };
 	snprintf(r->box, sizeof(r->box), "%s", box);
 	snprintf(r->snapshot, sizeof(r->snapshot), "%s", copies_lists_text(held, "snapshot"));
 	if (r->next)
@@ -306,7 +309,7 @@ void gateway_copies_restart(struct gateway_copies *g, unsigned node, int64_t epo
 				   held) if (copies_owner(g, copies_lists_text(held, "box")) ==
 						     node &&
 					     copies_is_best(g, c->number, held))
-			copies_start(g, c->number, s->epoch, held, node, epoch);
+			copies_start(g, c->number, s->epoch, held, node, epoch, 0);
 	}
 }
 
@@ -324,7 +327,28 @@ static void copies_repair(struct gateway_copies *g, unsigned node, const json_t 
 	    s->state != NODE_UP || !gateway_moved_is_current(g->conf.moved))
 		return;
 	if (copies_is_best(g, node, held))
-		copies_start(g, node, s->epoch, held, node, 0);
+		copies_start(g, node, s->epoch, held, node, 0, 0);
+}
+
+/* leaving_hooks.start: the first of the nodes that have this snapshot. */
+static void copies_start_leaving(void *user, unsigned from, int64_t epoch, const json_t *want)
+{
+	struct gateway_copies *g = user;
+	const char *snapshot = copies_lists_text(want, "leaving");
+
+	for (const struct copies_node *c = copies_lists_next(g->lists, NULL); c;
+	     c = copies_lists_next(g->lists, c)) {
+		const json_t *held = copies_lists_find(copies_lists_of(g->lists, c->number, "held"),
+						       "snapshot", snapshot);
+		const struct node_status *s = gateway_leases_find(g->conf.leases, c->number);
+		const struct tunnel_node *n = tunnels_find(g->conf.tunnels, c->number);
+
+		if (!held || c->number == from || !s || s->state != NODE_UP || !n ||
+		    n->figures.draining)
+			continue;
+		copies_start(g, c->number, s->epoch, held, from, epoch, 1);
+		return;
+	}
 }
 
 /* ---- the plan ---- */
@@ -352,6 +376,7 @@ static void copies_plan(struct gateway_copies *g)
 	}
 	json_decref(g->surplus);
 	g->surplus = surplus;
+	leaving_plan(g->leaving);
 }
 
 static void copies_tick(struct timer *t)
@@ -381,6 +406,7 @@ struct gateway_copies *gateway_copies_new(const struct gateway_copies_conf *conf
 	g->conf = *conf;
 	g->surplus = json_object();
 	g->lists = copies_lists_new(conf->loop, conf->tunnels);
+	g->leaving = leaving_new(&g->conf, g->lists, copies_start_leaving, g);
 	timer_init(&g->tick, conf->loop, copies_tick);
 	timer_set(&g->tick, COPIES_TICK_MS);
 	return g;
@@ -407,6 +433,7 @@ void gateway_copies_free(struct gateway_copies *g)
 		node_request_cancel(&x->request);
 		free(x);
 	}
+	leaving_free(g->leaving);
 	copies_lists_free(g->lists);
 	json_decref(g->surplus);
 	free(g);

@@ -6,7 +6,8 @@
  *   heartbeat: `copies` has changed -> GET /cluster/copies -> what the node has and wants
  *   wanted by a node, on fewer than COPIES others -> copy_job.h
  *   the node that had the box wants another one, or none -> DELETE
- *   node is lost: its boxes with copies -> restart.h */
+ *   node is lost: its boxes with copies -> restart.h
+ *   node drains and its boxes move: leaving.h -> the same */
 #pragma once
 #include "cluster/tunnel.h"
 #include "coordinator/coordinator.h"

@@ -97,6 +97,7 @@ static void restart_move(struct restart *r)
 					 .box = r->box,
 					 .from = (int)r->from,
 					 .from_epoch = r->from_epoch,
+					 .up = r->is_leaving,
 					 .node = (int)r->node,
 					 .epoch = r->epoch };
 

@@ -1,4 +1,4 @@
-/* restart.h - one box of a lost node, on its way to another node.
+/* restart.h - one box of a lost node, or of one that drains, on its way to another node.
  * Owns: its requests. For copies.c.
  *
  *   has it ended? (directory) -> MOVE_BOX, with its name -> MOVE_BOX with its session -> table `moved` -> POST to the node
@@ -18,6 +18,7 @@ struct restart {
 	json_t *keys; /* {"team", "name", "session", "template"} */
 	unsigned from, node;
 	int64_t from_epoch, epoch; /* from_epoch 0: the box was moved before */
+	int is_leaving;            /* `from` is up, and has stopped the box for good */
 	/* Of restart.c. */
 	struct cluster_request query;
 	struct node_request request;

@@ -1,11 +1,13 @@
 /* nodes.c - see nodes.h. */
 #include "v1/nodes.h"
 #include "base/log.h"
+#include "fleet/box.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define NODES_SELF "self" /* the node that is asked */
+#define NODES_SELF "self"     /* the node that is asked */
+enum { NODES_STAYING = 100 }; /* boxes in an answer */
 
 void nodes_list(struct call *c)
 {
@@ -76,9 +78,38 @@ void nodes_show(struct call *c)
 			   which, "GET /v1/nodes");
 }
 
-static void nodes_set_draining(struct call *c, int on)
+const struct field nodes_drain_fields[] = {
+	{ "move", FIELD_BOOL, 0, 0, 0,
+	  "boxes with on_loss restart move to other nodes: their programs end, their files, ids and names stay",
+	  NULL },
+	{ 0 },
+};
+
+/* Boxes that have not moved yet, and those that stay. */
+static json_t *nodes_moves(const struct fleet *f)
+{
+	json_t *boxes = json_array();
+	json_int_t moving = 0, staying = 0;
+
+	for (const struct box *b = fleet_next(f, NULL); b; b = fleet_next(f, b)) {
+		const char *why = box_stays_because(b);
+
+		if (b->state >= BOX_ENDING || b->is_spare || b->is_installer)
+			continue;
+		moving += !why;
+		staying += why != NULL;
+		if (why && staying <= NODES_STAYING)
+			json_array_append_new(boxes, json_pack("{ss ss ss ss}", "box", b->row.id,
+							       "name", b->row.name, "team",
+							       b->row.team, "reason", why));
+	}
+	return json_pack("{sI sI so}", "moving", moving, "staying", staying, "boxes", boxes);
+}
+
+static void nodes_set_draining(struct call *c, enum fleet_draining how)
 {
 	struct fleet *f = &c->api->fleet;
+	int was = f->is_moving ? FLEET_DRAINS_AND_MOVES : f->is_draining;
 	json_t *self;
 	struct err e;
 
@@ -91,21 +122,26 @@ static void nodes_set_draining(struct call *c, int on)
 	if (!self)
 		return;
 	json_decref(self);
-	if (fleet_set_draining(f, c->api->conf.state, on, &e) < 0) {
+	if (was != (int)how && fleet_set_draining(f, c->api->conf.state, how, &e) < 0) {
 		call_fail(c, &e);
 		return;
 	}
-	log_info(on ? "this node takes no new boxes" : "this node takes new boxes again",
-		 LOG_U("boxes", f->count));
-	call_json(c, 200, c->api->node_self(c->api));
+	if (was != (int)how)
+		log_info(how == FLEET_TAKES_BOXES ? "this node takes new boxes again"
+						  : "this node takes no new boxes",
+			 LOG_U("boxes", f->count), LOG_U("move", (uint64_t)f->is_moving));
+	self = c->api->node_self(c->api);
+	if (f->is_moving)
+		json_object_set_new(self, "moves", nodes_moves(f));
+	call_json(c, 200, self);
 }
 
 void nodes_drain(struct call *c)
 {
-	nodes_set_draining(c, 1);
+	nodes_set_draining(c, call_flag(c, "move", 0) ? FLEET_DRAINS_AND_MOVES : FLEET_DRAINS);
 }
 
 void nodes_undrain(struct call *c)
 {
-	nodes_set_draining(c, 0);
+	nodes_set_draining(c, FLEET_TAKES_BOXES);
 }

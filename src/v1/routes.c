@@ -63,7 +63,7 @@ const struct api_route v1_routes[] = {
 	{ "GET", "/v1/doctor", NEED_OWNER, doctor_show, "check whether the machine supports boxes, as `atoll doctor` does; only for team default", .group = "daemon" },
 	{ "GET", "/v1/nodes", NEED_VIEWER, nodes_list, "list the nodes of this gateway: state, version, figures of the last heartbeat", .group = "daemon" },
 	{ "GET", "/v1/nodes/{node}", NEED_VIEWER, nodes_show, "show a node, by number or name; a node that is asked itself is named self", .group = "daemon" },
-	{ "POST", "/v1/nodes/{node}/drain", NEED_OWNER, nodes_drain, "operators: the node takes no new boxes, also after a restart; those that it has continue", .group = "daemon", .action = "node.drain" },
+	{ "POST", "/v1/nodes/{node}/drain", NEED_OWNER, nodes_drain, "operators: the node takes no new boxes, also after a restart; those that it has continue, or move to other nodes", nodes_drain_fields, .group = "daemon", .action = "node.drain" },
 	{ "POST", "/v1/nodes/{node}/undrain", NEED_OWNER, nodes_undrain, "operators: the node takes new boxes again", .group = "daemon", .action = "node.undrain" },
 	{ "GET", "/v1/scale", NEED_VIEWER, nodes_scale, "show how many nodes take boxes and how many are needed, for autoscalers", .group = "daemon" },
 	{ "GET", "/v1/tiers", NEED_VIEWER, tiers_list, "list the isolation tiers of this host, and what those that are not offered need", .group = "daemon" },

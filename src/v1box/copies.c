@@ -35,6 +35,20 @@ static json_t *copies_held_json(struct api *a, struct err *e)
 	return list;
 }
 
+static json_t *copies_want_json(struct api *a, const struct store_copy_item *x)
+{
+	const struct box *b = fleet_find(&a->fleet, x->box);
+	auto_free char *leaving = b ? box_leaving_snapshot(b) : NULL;
+	json_t *doc = json_pack("{s:s, s:s, s:s, s:I}", "snapshot", x->id, "box", x->box, "team",
+				x->team, "created_ns", (json_int_t)x->created_ns);
+
+	if (b && b->is_leaving)
+		json_object_set_new(doc, "leaving", json_string(leaving));
+	if (b && copies_may_leave(b) && (b->is_leaving ? !*leaving : a->fleet.is_moving))
+		json_object_set_new(doc, "may_leave", json_true());
+	return doc;
+}
+
 static json_t *copies_wanted_json(struct api *a, struct err *e)
 {
 	struct store_copy_items all;
@@ -44,10 +58,7 @@ static json_t *copies_wanted_json(struct api *a, struct err *e)
 		return NULL;
 	list = json_array();
 	for (unsigned i = 0; i < all.n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:s, s:I}", "snapshot", all.v[i].id,
-						"box", all.v[i].box, "team", all.v[i].team,
-						"created_ns", (json_int_t)all.v[i].created_ns));
+		json_array_append_new(list, copies_want_json(a, &all.v[i]));
 	store_copy_items_fini(&all);
 	return list;
 }
@@ -223,6 +234,8 @@ static const struct api_route copies_rows[] = {
 	{ "PUT", "/cluster/copies/{snapshot}", NEED_OWNER, copies_put, "receive a copy", .how = HTTP_BODY_STREAM },
 	{ "DELETE", "/cluster/copies/{snapshot}", NEED_OWNER, copies_delete, "delete a copy", .group = "cluster" },
 	{ "POST", "/cluster/restart", NEED_OWNER, copies_restart, "start a box from its copy", copies_restart_fields, .group = "cluster" },
+	{ "POST", "/cluster/leave", NEED_OWNER, copies_leave, "pack a box that moves to another node", copies_leave_fields, .group = "cluster" },
+	{ "POST", "/cluster/left", NEED_OWNER, copies_left, "end a box that another node has", copies_left_fields, .group = "cluster" },
 	/* clang-format on */
 };
 static struct api_table copies_table = { copies_rows, ARRAY_LEN(copies_rows), NULL, NULL };

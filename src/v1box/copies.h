@@ -1,12 +1,17 @@
 /* copies.h - /cluster/copies and /cluster/restart: how the gateways of a cluster copy snapshots from node to node, and
  * start a box with on_loss restart on another node. For requests over tunnels only.
  *
- *   GET    /cluster/copies             {revision, held: [...], wanted: [...]}
+ *   GET    /cluster/copies             {held: [...], wanted: [...]}
  *   GET    /cluster/copies/{snapshot}  the definition of the box and the file, in the form of copy_file.h
  *   GET    /cluster/snapshots/{snapshot}  the same of a snapshot of the caller's team, with its own definition
  *   PUT    /cluster/copies/{snapshot}  either
  *   DELETE /cluster/copies/{snapshot}
- *   POST   /cluster/restart            {snapshot, epoch} */
+ *   POST   /cluster/restart            {snapshot, epoch}
+ *   POST   /cluster/leave              {box, stays_because?}  a box moves away: copies_leave.c
+ *   POST   /cluster/left               {box}
+ *
+ * `wanted` has for each box: `leaving`, its last snapshot on this node ("": not complete), if it moves away; `may_leave`:
+ * it can do so now. */
 #pragma once
 #include "api/api.h"
 

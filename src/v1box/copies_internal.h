@@ -1,6 +1,10 @@
-/* copies_internal.h - for copies.c and copies_restart.c. */
+/* copies_internal.h - for copies.c, copies_restart.c and copies_leave.c. */
 #pragma once
+#include "fleet/box.h"
 #include "v1box/copies.h"
 
 void copies_restart(struct call *c);
-extern const struct field copies_restart_fields[];
+void copies_leave(struct call *c);
+void copies_left(struct call *c);
+int copies_may_leave(const struct box *b); /* now */
+extern const struct field copies_restart_fields[], copies_leave_fields[], copies_left_fields[];

@@ -493,6 +493,59 @@ TEST(a_moved_box_moves_again_when_its_next_node_is_lost)
 	CHECK_STR(got.superseded[0], box);
 }
 
+TEST(a_box_of_a_node_that_drains_moves_there_and_back_and_is_not_superseded)
+{
+	struct coordinator_key name = name_of("leave");
+	const char *box = fresh("leavingbox");
+	int64_t epoch = epoch_of(nodes[0]), other = epoch_of(nodes[1]);
+	struct coordinator_request move = { .op = COORDINATOR_MOVE_BOX, .key = name, .box = box };
+
+	DONE(1, .op = COORDINATOR_CLAIM_NAME, .key = name, .node = nodes[0], .epoch = epoch,
+	     .box = box);
+	for (int back = 0; back < 2; back++) {
+		move.from = nodes[back];
+		move.from_epoch = back ? other : epoch;
+		move.node = nodes[!back];
+		move.epoch = back ? epoch : other;
+		move.up = 0;
+		ask(move);
+		CHECK_INT(got.a.done, 0); /* it is not lost */
+		move.up = 1;
+		move.from_epoch--;
+		ask(move);
+		CHECK_INT(got.a.done, 0); /* it has another epoch */
+		move.from_epoch++;
+		for (int again = 0; again < 2; again++) {
+			ask(move);
+			CHECK_INT(got.kind, ERR_NONE);
+			CHECK_INT(got.a.done, 1);
+		}
+		DONE(1, .op = COORDINATOR_FIND_NAME, .key = name);
+		CHECK_INT(got.names[0].node, nodes[!back]);
+		DONE(1, .op = COORDINATOR_FIND_BOX, .box = box);
+		CHECK_INT(got.a.number, nodes[!back]);
+	}
+	move.box = fresh("stays"); /* to the node on which it is */
+	move.node = move.from;
+	move.epoch = move.from_epoch;
+	ask(move);
+	CHECK_INT(got.a.done, 0);
+	for (int i = 0; i < 2; i++) {
+		tunnel(nodes[i], gateways[i], 1);
+		for (unsigned k = 0; k < got.a.nsuperseded; k++)
+			CHECK(strcmp(got.superseded[k], box) != 0);
+	}
+	/* A lost node has stopped nothing. */
+	tunnel(nodes[0], gateways[0], 0);
+	move.from = nodes[0];
+	move.from_epoch = lose(0);
+	move.node = nodes[1];
+	move.epoch = other;
+	ask(move);
+	CHECK_INT(got.a.done, 0);
+	tunnel(nodes[0], gateways[0], 1);
+}
+
 TEST(a_removed_node_is_refused_and_its_names_are_free)
 {
 	struct coordinator_key name = name_of("removed");

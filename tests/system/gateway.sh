@@ -240,7 +240,7 @@ heads_of_requests_have_nothing_that_a_client_says_about_the_cluster() {
 }
 
 paths_between_machines_are_not_for_clients() {
-	for path in /cluster/rows /cluster/copies /cluster/snapshots/x /cluster/restart /cluster/join /tunnel //cluster/rows /v1/../cluster/rows \
+	for path in /cluster/rows /cluster/copies /cluster/snapshots/x /cluster/restart /cluster/leave /cluster/left /cluster/join /tunnel //cluster/rows /v1/../cluster/rows \
 		"/v1/boxes/aac$(printf 'a%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)/../../../cluster/rows" /cluster%2frows /%63luster/rows; do
 		for at in "$url" "$(address_of one)"; do
 			for method in GET PUT POST; do

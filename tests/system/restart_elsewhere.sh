@@ -182,4 +182,88 @@ what_cannot_restart_elsewhere_is_refused() {
 	is "$status" 404 "$(cat body)"
 }
 
+# drain NAME [OPTION...]: as an operator types it, through the gateway; what it prints is in the file drained.
+drain() { ATOLL_HOST=$url ATOLL_KEY=$key "$ATOLL" node drain "$@" >drained 2>&1; }
+undrain_all() { for name in one two three; do ATOLL_HOST=$url ATOLL_KEY=$key "$ATOLL" node undrain "$name" --quiet; done; }
+are_draining() { [ "$(nodes '[.items[] | .figures.draining] | map(tostring) | join(" ")')" = "$1" ]; }
+where_is() { name_of "$(sql "select node from atoll.moved where id = '$1'")"; }
+
+a_node_that_drains_moves_its_boxes_and_lists_those_that_stay() {
+	json POST /v1/boxes '{"name": "mover", "session": "s2", "on_loss": "restart", "metadata": {"a": "b"}, "retention_ms": 60000}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	first=$(name_of "$(node_of "$box")")
+	stays=
+	for i in $(seq 40); do
+		json POST /v1/boxes '{}'
+		[ "$(node_of "$(of_body .id)")" != "$(node_of "$box")" ] || { stays=$(of_body .id) && break; }
+		ask DELETE "/v1/boxes/$(of_body .id)"
+	done
+	[ "$stays" ] || fail "no second box on $first"
+	runs 'echo one >kept; sleep 8'$$' >/dev/null &'
+	drain "$first" --move || fail "$(cat drained)"
+	has "$(cat drained)" "1 box of node $first moves to other nodes"
+	has "$(cat drained)" "$stays stays: its on_loss is not restart"
+	has "$(cat drained)" "node $first takes no new boxes"
+	lacks "$(cat drained)" "$box"
+	second=$(where_is "$box")
+	[ "$second" ] && [ "$second" != "$first" ] || fail "it is on '$second'"
+	runs 'cat kept' || fail "$(cat body)"
+	is "$out" one
+	ask GET /v1/boxes/mover
+	is "$status $(of_body '"\(.id) \(.name) \(.session) \(.metadata) \(.retention_ms)"')" "200 $box mover s2 {\"a\":\"b\"} 60000" "$(cat body)"
+	json POST /v1/boxes '{"name": "mover"}'
+	is "$status" 409 "$(cat body)"
+	# Nothing of it is left on the node that drains, and the other box is used as before.
+	ended() { [ "$(sqlite3 "$work/$first/state/server/atoll.db" "select state || cause, (select count(*) from snapshots where box = boxes.id) from boxes where id = '$box'")" = 'gonesuperseded|0' ]; }
+	soon ended
+	is "$(pgrep -fx "sleep 8$$")" ''
+	json POST "/v1/boxes/$stays/execs" '{"command": "echo here"}'
+	is "$status $(of_body .stdout)" '200 here' "$(cat body)"
+	ask DELETE "/v1/boxes/$stays"
+	# Back to the first node, which has not had another epoch since.
+	undrain_all
+	for name in one two three; do [ "$name" = "$first" ] || [ "$name" = "$second" ] || drain "$name"; done
+	runs 'echo two >>kept'
+	drain "$second" --move --json || fail "$(cat drained)"
+	is "$(jq -c '[.name, .moves.moving, .moves.staying]' drained)" "[\"$second\",0,0]" "$(cat drained)"
+	curl -sS -H "X-API-Key: $key" "$url/openapi.json" >openapi.json
+	printf 'POST /v1/nodes/{node}/drain 200 %s\n' "$(tr -d '\n' <drained)" >answers
+	/usr/bin/python3 "$here/openapi.py" openapi.json answers >wrong || fail "$(cat wrong)"
+	is "$(where_is "$box")" "$first"
+	runs 'cat kept' || fail "$(cat body)"
+	is "$(echo $out)" 'one two'
+	# No other node takes boxes: it stays, and is used as before.
+	drain "$first" --move || fail "$(cat drained)"
+	has "$(cat drained)" "$box mover stays: no other node takes boxes"
+	runs 'cat kept' || fail "$(cat body)"
+	is "$(echo $out)" 'one two'
+	undrain_all
+	soon are_draining 'false false false'
+	ask DELETE "/v1/boxes/$box"
+	is "$status" 204 "$(cat body)"
+}
+
+a_move_continues_after_the_end_of_the_gateway_and_of_the_node() {
+	json POST /v1/boxes '{"name": "big", "on_loss": "restart"}'
+	is "$status" 201 "$(cat body)"
+	box=$(of_body .id)
+	first=$(name_of "$(node_of "$box")")
+	runs 'head -c 200000000 /dev/urandom >big; sha256sum <big >sum' || fail "$(cat body)"
+	json POST "/v1/nodes/$first/drain" '{"move": true}'
+	is "$status $(of_body .moves.moving)" '200 1' "$(cat body)"
+	packs() { [ "$(sqlite3 "$work/$first/state/server/atoll.db" "select instr(metadata, 'atoll.leaving') > 0 from boxes where id = '$box'")" = 1 ]; }
+	soon packs
+	kill -9 "$(server_of "$first")" "$(server_of gate)"
+	answers() { runs 'sha256sum <big | cmp - sum && echo same'; }
+	soon answers
+	is "$out" same
+	# It was not packed when the servers ended: it has moved since, or it moves now.
+	moved() { [ "$(where_is "$box")" ] && answers; }
+	soon moved
+	[ "$(where_is "$box")" != "$first" ] || fail 'it is where it was'
+	undrain_all
+	ask DELETE "/v1/boxes/$box"
+}
+
 run_tests
