@@ -424,3 +424,28 @@ void batch_item_fini(struct batch_item *x)
 	json_decref(x->doc);
 	*x = (struct batch_item){ 0 };
 }
+
+static int item_has_layer(const struct batch_item *x, const char *layer)
+{
+	for (unsigned i = 0; i < x->nlayers; i++)
+		if (!strcmp(x->layers[i], layer))
+			return 1;
+	return 0;
+}
+
+int batch_item_begin_with(struct batch_item *x, const struct batch_files *f, struct err *e)
+{
+	for (unsigned i = 0; i < f->nlayers; i++) {
+		if (item_has_layer(x, f->layers[i]))
+			continue;
+		if (x->nlayers == WIRE_LAYERS)
+			return err_set(e, ERR_LIMIT,
+				       "the packages of the program and those of the box are more "
+				       "than %d layers; install them in one of both",
+				       WIRE_LAYERS);
+		memcpy(x->layers[x->nlayers++], f->layers[i], sizeof(f->layers[i]));
+	}
+	memcpy(x->chain, f->chain, sizeof(x->chain));
+	x->nchain = f->nchain;
+	return 0;
+}

@@ -63,6 +63,9 @@ struct batch_item {
 	/* Not in the line; set by the caller after batch_item_make(). */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID]; /* below the box's root, the first on top */
 	unsigned nlayers;
+	/* Layers of a checkpoint, the topmost first: the files with which the box starts. */
+	char chain[WIRE_CHAIN][WIRE_ID];
+	unsigned nchain;
 	uint32_t tail;  /* bytes of each stream's end that are kept besides its beginning */
 	uint64_t flood; /* bytes of a stream after which the program is ended; 0: no limit */
 	const char
@@ -78,3 +81,16 @@ must_check int batch_item_parse(struct batch_item *x, const char *line, size_t n
 must_check int batch_item_make(struct batch_item *x, json_t *take_doc,
 			       const struct batch_item_defaults *d, struct err *e);
 void batch_item_fini(struct batch_item *x); /* fine on a zeroed one */
+
+/* What a tier must have for them: as for boxes of checkpoints. */
+#define BATCH_FILES_NEEDS (UINT64_C(1) << WIRE_NEED_LAYERS | UINT64_C(1) << WIRE_NEED_UPPER)
+/* The files of a checkpoint: its layers, and those of packages below them. */
+struct batch_files {
+	char layers[WIRE_LAYERS][WIRE_LAYER_ID];
+	unsigned nlayers;
+	char chain[WIRE_CHAIN][WIRE_ID];
+	unsigned nchain;
+};
+/* After x->layers was set, whose layers lie above those of the files. -1: too many layers. */
+must_check int batch_item_begin_with(struct batch_item *x, const struct batch_files *f,
+				     struct err *e);

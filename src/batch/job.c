@@ -304,7 +304,7 @@ static void find_made(struct batch_job *j)
 				     .nlayers = x->nlayers };
 
 	if (!j->team || !j->fleet->compile_caches || x->nsteps != 2 || !x->program.lang ||
-	    compile_cache_uses_time(&of))
+	    x->nchain || compile_cache_uses_time(&of))
 		return;
 	of.program = lang_program(x->program.lang);
 	compile_cache_key(&of, &j->key);
@@ -582,12 +582,14 @@ static struct wire_create box_wanted(const struct batch_job *j)
 	struct wire_create want = { .head = sock_head(WIRE_CREATE, 0),
 				    .template = "base",
 				    .limits = j->item.limits,
-				    .nlayers = j->item.nlayers };
+				    .nlayers = j->item.nlayers,
+				    .nchain = j->item.nchain };
 	const char *warm = j->tier.no_zygote ? NULL : j->item.program.warm;
 	const char *team = j->warm_team ? j->warm_team : j->team;
 
 	want.head.flags = j->tier.flags;
 	memcpy(want.layer, j->item.layers, sizeof(want.layer));
+	memcpy(want.chain, j->item.chain, sizeof(want.chain));
 	/* Without a team there is no zygote that the box may share. */
 	if (warm && team) {
 		snprintf(want.warm, sizeof(want.warm), "%s", warm);
@@ -685,6 +687,8 @@ int batch_job_choose(struct batch_job *j, struct fleet *f, const char *key,
 
 	if (j->item.nlayers)
 		ask.request.needs |= UINT64_C(1) << WIRE_NEED_LAYERS;
+	if (j->item.nchain)
+		ask.request.needs |= BATCH_FILES_NEEDS;
 	ask.request.mem_bytes = mem == WIRE_DEFAULT ? 0 : mem;
 	ask.request.modules = j->item.program.lang && j->item.program.lang->module;
 	if (isolation_choose(f, &ask, describe, &j->tier, e) < 0)

@@ -8,6 +8,8 @@
  *   CREATE -> KILL_ON_CLOSE, PUT_EARLY..., START -> OUTPUT..., EXIT -> [START again] -> verdict -> close
  *                (at once)                 bad end: KILL with the kernel's figures --^
  *
+ * With a chain (item.h) the box starts with the files of a checkpoint.
+ *
  * A program that exits 0 costs two requests to the keeper (a box, its figures) and no file
  * worker. */
 #pragma once

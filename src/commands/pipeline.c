@@ -32,6 +32,8 @@ static const struct flag flags[PIPELINE_NFLAGS] = {
 			    "planner: heuristic (rules only), llm, or auto (rules first)" },
 	[PIPELINE_RACE] = { "race", 0, FLAG_COUNT, "N",
 			    "candidate programs at the same time, 1 to 4" },
+	[PIPELINE_BOX] = { "box", 0, FLAG_TEXT, "BOX",
+			   "run each program in a copy of the files of this box" },
 	[PIPELINE_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "maximum number of attempts (3)" },
 	[PIPELINE_TIME] = { "time", 't', FLAG_TIME, "TIME", "time limit of one run (30s)" },
 	[PIPELINE_FORGET] = { "no-memory", 0, FLAG_SWITCH, NULL, "do not store successful fixes" },

@@ -185,6 +185,7 @@ json_t *pipeline_task(struct api_client *r, const struct args *a)
 	task_set_text(task, "isolation", args_text(a, PIPELINE_ISOLATION, NULL));
 	task_set_text(task, "trust", args_text(a, PIPELINE_TRUST, NULL));
 	task_set_text(task, "stdin", args_text(a, PIPELINE_STDIN, NULL));
+	task_set_text(task, "box", args_text(a, PIPELINE_BOX, NULL));
 	if (args_has(a, PIPELINE_RACE))
 		json_object_set_new(task, "race",
 				    json_integer((json_int_t)args_value(a, PIPELINE_RACE, 1)));

@@ -110,6 +110,7 @@ static const struct document_member task_members[] = {
 	{ "packages", IS_OBJECT, 0, 10, NULL },
 	{ "mode", IS_TEXT, 1, 20, NULL },
 	{ "race", IS_WHOLE, 1, 4, NULL },
+	{ "box", IS_TEXT, 1, 64, NULL },
 	{ "remember", IS_BOOL, 0, 0, NULL },
 	{ "limits", IS_OBJECT, 0, 10, limit_members },
 	{ "network", IS_BOOL, 0, 0, NULL },

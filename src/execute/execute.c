@@ -280,6 +280,17 @@ static int may_begin(const struct execution *x)
 	       (!a->may_have || team_flies(x->fleet, x->team) < a->may_have(a->ctx, x->team));
 }
 
+/* The owner is asked for each box: layers of a checkpoint are merged while executions run. */
+static int execute_add_files(struct execution *x, struct batch_item *item, struct err *e)
+{
+	struct batch_files files = { 0 };
+
+	if (!x->owner->files)
+		return 0;
+	return x->owner->files(x->owner, &files, e) < 0 ? -1
+							: batch_item_begin_with(item, &files, e);
+}
+
 static void begin_unit(struct execution_unit *u)
 {
 	struct execution *x = u->x;
@@ -290,7 +301,8 @@ static void begin_unit(struct execution_unit *u)
 	u->job = (struct batch_job){ .done = unit_done, .fleet = x->fleet, .warm_team = x->team };
 	if (x->owner->said && u->kind == UNIT_MAIN)
 		u->job.said = unit_said;
-	if (execution_unit_make(u, &x->needs, &x->fleet->conf, &e) < 0) {
+	if (execution_unit_make(u, &x->needs, &x->fleet->conf, &e) < 0 ||
+	    execute_add_files(x, &u->job.item, &e) < 0) {
 		execution_unit_refuse(u, WHY_INVALID, &e);
 		batch_job_fini(&u->job);
 		return;
@@ -361,8 +373,9 @@ static int has_inputs(const json_t *examples)
 
 static void add_unit(struct execution *x, enum execution_unit_kind kind, size_t n)
 {
-	x->units[x->nunits++] =
-		(struct execution_unit){ .x = x, .artifact = x->artifact, .kind = kind, .n = n };
+	x->units[x->nunits++] = (struct execution_unit){
+		.x = x, .artifact = x->artifact, .env = x->owner->env, .kind = kind, .n = n
+	};
 }
 
 static void make_units(struct execution *x)

@@ -5,6 +5,7 @@
  *
  * If only the examples have input, the first example is the run of the program. */
 #pragma once
+#include "batch/item.h"
 #include "document/document.h"
 #include "fleet/fleet.h"
 
@@ -16,6 +17,9 @@ struct execution_owner {
 		     json_t *take_result); /* once, not from within a call */
 	const char *key, *pipeline;        /* charged for its programs; NULL: none of them */
 	struct choose_request isolation;   /* of its boxes */
+	/* NULL: its boxes start without files. Called for each box. */
+	int (*files)(struct execution_owner *o, struct batch_files *out, struct err *e);
+	const json_t *env; /* variables, besides those of the artifact; NULL: none */
 };
 
 /* Always ends with done(); an artifact that cannot be run has a result with the reason. */

@@ -18,12 +18,12 @@ enum {
 
 static json_t *env_of(const struct execution_unit *u, const struct artifact_packages *needs)
 {
-	json_t *env = json_copy(json_object_get(u->artifact, "env"));
+	json_t *env = json_object();
 
-	if (!json_is_object(env)) {
-		json_decref(env);
-		env = json_object();
-	}
+	if (u->env)
+		json_object_update(env, (json_t *)u->env);
+	if (json_is_object(json_object_get(u->artifact, "env")))
+		json_object_update(env, json_object_get(u->artifact, "env"));
 	artifact_packages_env(needs, env);
 	return env;
 }

@@ -12,6 +12,7 @@ struct execution_unit {
 	struct batch_job job;
 	struct execution *x;
 	const json_t *artifact; /* borrowed */
+	const json_t *env;      /* variables besides those of the artifact, borrowed; NULL: none */
 	enum execution_unit_kind kind;
 	size_t n;                    /* of examples, or tests */
 	char mark[HARNESS_MARK + 1]; /* a call; "": none */

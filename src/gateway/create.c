@@ -314,7 +314,8 @@ static const char *create_template(const struct gateway_call *x)
 	return name && strcmp(name, "base") != 0 ? name : NULL;
 }
 
-/* The checkpoint, the snapshot or the first volume of a box; its node must create the box. */
+/* The checkpoint, the snapshot or the first volume of a box; its node must create the box. The box of a pipeline or of
+ * an agent: they run on its node. */
 static const char *create_source(const struct gateway_call *x, const char **out_collection)
 {
 	const json_t *volumes = json_object_get(x->doc, "volumes"),
@@ -325,7 +326,7 @@ static const char *create_source(const struct gateway_call *x, const char **out_
 				     ? json_string_value(first)
 				     : json_string_value(json_object_get(first, "volume"));
 	const char *snapshot = create_text(x, "snapshot"), *e2b = create_text(x, "templateID"),
-		   *checkpoint = create_text(x, "checkpoint");
+		   *checkpoint = create_text(x, "checkpoint"), *box = create_text(x, "box");
 
 	if (!volume)
 		volume = json_string_value(json_object_get(first, "name"));
@@ -333,7 +334,9 @@ static const char *create_source(const struct gateway_call *x, const char **out_
 		return NULL;
 	if (e2b && target_node_of(e2b, strcspn(e2b, ":")) >= 0)
 		return e2b; /* a snapshot of E2B */
-	*out_collection = snapshot ? "/v1/snapshots" : "/v1/volumes";
+	*out_collection = box ? "/v1/boxes" : snapshot ? "/v1/snapshots" : "/v1/volumes";
+	if (box)
+		return box;
 	return checkpoint ? checkpoint : snapshot ? snapshot : volume;
 }
 

@@ -21,11 +21,13 @@ enum {
 	PIPELINE_QUESTIONS = 5
 };
 
+struct checkpoints;
 struct llm_client;
 struct pipelines_conf {
 	uint64_t keep_ms;        /* after the end; 0: without limit */
 	int forgetful;           /* no lessons are stored */
 	struct llm_client *line; /* NULL: no model */
+	struct checkpoints *checkpoints;
 };
 
 struct pipelines;

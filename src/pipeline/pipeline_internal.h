@@ -6,6 +6,7 @@
 #include "pipeline/pipeline.h"
 #include "repair/repair.h"
 #include "pipeline/roles.h"
+#include "pipeline/start_files.h"
 #include "loop/loop.h"
 
 enum next_step {
@@ -55,6 +56,7 @@ struct pipeline {
 	const char *stage;
 	uint64_t stage_began_us;
 	struct trace_context trace, stage_trace; /* of the pipeline, and of the stage in progress */
+	struct start_files files;
 	struct runner runners[PIPELINE_RACE];
 	unsigned nrunners;
 	struct role_call askers[PIPELINE_RACE];
@@ -105,7 +107,7 @@ void stage_stop(struct pipeline *p);                  /* cancels the work; store
 void stage_late(struct pipeline *p, const char *why); /* its time or cost budget is exhausted */
 void stage_cancel(struct pipeline *p);
 
-/* race.c: p->candidates become one result. */
+/* race.c: p->candidates become one result. With task.box each program runs in a copy of that box. */
 void race_begin(struct pipeline *p);
 void race_stop(struct pipeline *p);
 const json_t *race_held_example(const struct pipeline *p); /* NULL: none is held out */

@@ -493,6 +493,17 @@ static void stages_repaired(struct repair_owner *o, json_t *take_artifact, json_
 	pipeline_store(p, "repair", doc, take_artifact ? "repaired" : "no repair found");
 }
 
+static int repair_files(struct repair_owner *o, struct batch_files *out, struct err *e)
+{
+	const struct pipeline *p = loop_owner(o, struct pipeline, repair_owner);
+	json_t *env = NULL;
+	int rc = start_files_read(p->all->fleet->store, p->row.team, p->files.checkpoint, out, &env,
+				  e);
+
+	json_decref(env);
+	return rc;
+}
+
 static void begin_repair(struct pipeline *p)
 {
 	p->stage = "repair";
@@ -503,6 +514,9 @@ static void begin_repair(struct pipeline *p)
 	p->repair_owner.key = p->row.who;
 	p->repair_owner.pipeline = p->row.id;
 	p->repair_owner.isolation = isolation_stored(p->task);
+	start_files_of_result(p, p->result);
+	p->repair_owner.files = p->files.checkpoint[0] ? repair_files : NULL;
+	p->repair_owner.env = p->files.env;
 	p->repair = repair_start(p->all->fleet, p->row.team, p->artifact, race_held_example(p),
 				 REPAIR_BOXES, &p->repair_owner);
 }
@@ -678,4 +692,5 @@ void stage_stop(struct pipeline *p)
 	if (p->repair)
 		repair_cancel(p->repair);
 	p->repair = NULL;
+	start_files_fini(p);
 }

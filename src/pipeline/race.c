@@ -1,5 +1,7 @@
 /* race.c - the executor of a pipeline: candidates run in parallel, the first that passes wins and
- * is tested with the held-out example. See pipeline_internal.h. */
+ * is tested with the held-out example. See pipeline_internal.h.
+ *
+ *   [checkpoint of task.box] -> [copy -> program -> checks] of each candidate -> result */
 #include "pipeline/pipeline_internal.h"
 #include "base/cleanup.h"
 
@@ -59,6 +61,8 @@ static void race_over(struct pipeline *p)
 	json_object_set_new(result, "attempt", json_integer(p->attempt));
 	if (p->nrunners > 1)
 		json_object_set_new(result, "raced", json_integer(p->nrunners));
+	if (*doc_text(p->task, "box"))
+		json_object_set_new(result, "from", start_files_json(p));
 	race_stop(p);
 	pipeline_store(p, "result", result, result_word(result));
 }
@@ -127,6 +131,17 @@ static void race_ran(struct execution_owner *o, json_t *take_result)
 		race_over(p);
 }
 
+static int race_files(struct execution_owner *o, struct batch_files *out, struct err *e)
+{
+	const struct pipeline *p = loop_owner(o, struct runner, owner)->p;
+	json_t *env = NULL;
+	int rc = start_files_read(p->all->fleet->store, p->row.team, p->files.checkpoint, out, &env,
+				  e);
+
+	json_decref(env);
+	return rc;
+}
+
 static void run_one(struct pipeline *p, const json_t *artifact)
 {
 	struct runner *r = &p->runners[p->nrunners++];
@@ -136,12 +151,14 @@ static void run_one(struct pipeline *p, const json_t *artifact)
 					 .done = race_ran,
 					 .key = p->row.who,
 					 .pipeline = p->row.id,
-					 .isolation = isolation_stored(p->task) },
+					 .isolation = isolation_stored(p->task),
+					 .files = p->files.checkpoint[0] ? race_files : NULL,
+					 .env = p->files.env },
 			      .artifact = json_incref((json_t *)artifact) };
 	r->x = execution_start(p->all->fleet, p->row.team, artifact, &r->owner);
 }
 
-void race_begin(struct pipeline *p)
+static void race_run(struct pipeline *p)
 {
 	const json_t *one;
 	size_t i;
@@ -151,4 +168,9 @@ void race_begin(struct pipeline *p)
 		if (p->nrunners < PIPELINE_RACE)
 			run_one(p, one);
 	}
+}
+
+void race_begin(struct pipeline *p)
+{
+	start_files_take(p, race_run);
 }

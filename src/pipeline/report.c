@@ -124,6 +124,18 @@ static void say_run(json_t *all, const json_t *phase)
 						   doc_text(phase, "cause"), ms));
 }
 
+/* The box with whose files the programs started, or why they did not. */
+static void say_from(json_t *all, const json_t *from)
+{
+	const char *box = doc_text(from, "box"), *why = doc_text(from, "why");
+
+	if (*why)
+		json_array_append_new(all, json_sprintf("it ran without the files of box %s: %s",
+							box, why));
+	else if (*box)
+		json_array_append_new(all, json_sprintf("it ran in a copy of box %s", box));
+}
+
 static void say_checks(json_t *all, const json_t *checks)
 {
 	const json_t *one;
@@ -156,6 +168,7 @@ json_t *report_evidence(const json_t *plan, const json_t *artifact, const json_t
 		json_array_append_new(all, json_sprintf("installed %s %s", doc_text(one, "manager"),
 							doc_text(one, "name")));
 	}
+	say_from(all, json_object_get(result, "from"));
 	say_run(all, last_run(result));
 	if (is_of_library(plan, artifact))
 		json_array_foreach(json_object_get(plan, "not_shown"), i, one)

@@ -23,15 +23,16 @@ int candidate_box_init(struct candidate_box *s, struct fleet *f, const char *tea
 }
 
 /* A candidate is compiled to be run once, so optimization and warnings are disabled. */
-static json_t *quick_env(const json_t *artifact)
+static json_t *quick_env(const struct candidate_box *s)
 {
-	json_t *env = json_copy(json_object_get(artifact, "env"));
+	const json_t *artifact = s->artifact;
 	const struct lang *l = lang_named(doc_text(artifact, "language"));
+	json_t *env = json_object();
 
-	if (!json_is_object(env)) {
-		json_decref(env);
-		env = json_object();
-	}
+	if (s->owner && s->owner->env)
+		json_object_update(env, (json_t *)s->owner->env);
+	if (json_is_object(json_object_get(artifact, "env")))
+		json_object_update(env, json_object_get(artifact, "env"));
 	if (l && (!strcmp(l->name, "c") || !strcmp(l->name, "c++")))
 		json_object_set_new(env, "CFLAGS",
 				    json_sprintf("%s -O0 -w", doc_text(env, "CFLAGS")));
@@ -43,7 +44,7 @@ json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms)
 	const json_t *memory = json_object_get(json_object_get(s->artifact, "limits"), "memory");
 	json_t *item = json_pack("{s:i}", "timeout_ms", (int)run_ms), *files = json_object(), *env;
 
-	env = quick_env(s->artifact);
+	env = quick_env(s);
 	json_object_update(files, json_object_get(s->artifact, "files"));
 	json_object_del(files, doc_text(s->artifact, "entry"));
 	json_object_set_new(item, "files", files);
@@ -53,6 +54,17 @@ json_t *candidate_box_item(const struct candidate_box *s, uint32_t run_ms)
 		json_object_set(item, "env", env);
 	json_decref(env);
 	return item;
+}
+
+static int candidate_box_add_files(const struct candidate_box *s, struct batch_item *item,
+				   struct err *e)
+{
+	struct batch_files files = { 0 };
+
+	if (!s->owner || !s->owner->files)
+		return 0;
+	return s->owner->files(s->owner, &files, e) < 0 ? -1
+							: batch_item_begin_with(item, &files, e);
 }
 
 int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json_t *take_item,
@@ -71,7 +83,8 @@ int candidate_box_start(const struct candidate_box *s, struct batch_job *j, json
 	}
 	j->item.nlayers = s->nlayers;
 	memcpy(j->item.layers, s->layers, sizeof(s->layers));
-	if (batch_job_choose(j, s->fleet, s->key, &s->isolation, 0, e) < 0) {
+	if (candidate_box_add_files(s, &j->item, e) < 0 ||
+	    batch_job_choose(j, s->fleet, s->key, &s->isolation, 0, e) < 0) {
 		batch_item_fini(&j->item);
 		return -1;
 	}

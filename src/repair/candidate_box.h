@@ -4,6 +4,7 @@
 #pragma once
 #include "document/document.h"
 #include "batch/job.h"
+#include "repair/repair.h"
 
 struct candidate_box {
 	struct fleet *fleet;
@@ -11,6 +12,7 @@ struct candidate_box {
 	const json_t *artifact;     /* the owner's */
 	const char *key, *pipeline; /* charged for its programs; the owner's, or NULL */
 	struct choose_request isolation;
+	struct repair_owner *owner; /* whose files and variables it has; NULL: it has none */
 	char layers[WIRE_LAYERS][WIRE_LAYER_ID];
 	unsigned nlayers;
 };

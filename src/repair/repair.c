@@ -673,6 +673,7 @@ struct repair *repair_start(struct fleet *f, const char *team, const json_t *art
 		r->candidate_box.key = o->key;
 		r->candidate_box.isolation = o->isolation;
 		r->candidate_box.pipeline = o->pipeline;
+		r->candidate_box.owner = o;
 		r->boxes = candidate_box_boxes(&r->candidate_box,
 					       boxes > BOXES_MOST ? BOXES_MOST : boxes);
 		begin_attempt(r, &r->attempts[0], NULL, r->examples);

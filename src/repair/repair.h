@@ -7,6 +7,7 @@
  * two examples both are shown), and so is one without this check. Only the entry file is
  * changed. */
 #pragma once
+#include "batch/item.h"
 #include "document/document.h"
 #include "fleet/fleet.h"
 
@@ -20,6 +21,9 @@ struct repair_owner {
 	void (*done)(struct repair_owner *o, json_t *take_artifact, json_t *take_found);
 	const char *key, *pipeline;      /* charged for its programs; NULL: none of them */
 	struct choose_request isolation; /* of its boxes */
+	/* NULL: its boxes start without files. Called for each box. */
+	int (*files)(struct repair_owner *o, struct batch_files *out, struct err *e);
+	const json_t *env; /* variables, besides those of the artifact; NULL: none */
 };
 
 int repair_knows(const char *language); /* a search program exists for this language */

@@ -33,11 +33,11 @@ int v1_init(struct api *a, struct err *e)
 	    snapshots_init(&a->fleet, a->conf.state, a->conf.snapshot_bytes, e) < 0 ||
 	    batch_routes_init(a, e) < 0)
 		return -1;
-	if (pipelines_routes_init(a, e) < 0)
-		return -1;
 	a->checkpoints = checkpoints_new(
 		&a->fleet, &(struct checkpoints_conf){ .team_bytes = a->conf.checkpoint_bytes,
 						       .per_box = a->conf.checkpoints_per_box });
+	if (pipelines_routes_init(a, e) < 0)
+		return -1;
 	a->schedules = schedule_runs_new(a);
 	figures_init(a);
 	return 0;

@@ -39,6 +39,10 @@ const struct field pipelines_fields[] = {
 	ANY("packages", "{manager: [name]}"),
 	ANY("mode", "auto, heuristic or llm"),
 	ANY("race", "so many artifacts at once, 1 to 4"),
+	{ "box", FIELD_TEXT, 0, 1, STORE_NAME,
+	  "a running box, by id or name: each program runs in a copy of its files, and the box "
+	  "stays as it is",
+	  NULL },
 	ANY("remember", "false: nothing is learned of it"),
 	ANY("limits", "{run_ms, install_ms, memory}"),
 	ANY("network", "boxes of a pipeline have no network access: only false"),
@@ -185,6 +189,25 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 	call_json(c, 202, doc);
 }
 
+/* The box with whose files the programs start. 0: it was answered. */
+static int pipelines_check_box(struct call *c)
+{
+	const char *text = call_text(c, "box", NULL);
+	const struct box *b = text ? fleet_named(&c->api->fleet, c->who.team, text) : NULL;
+
+	if (!text)
+		return 1;
+	if (!b || (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0))
+		call_error(c, 404, "not_found", "box: there is no such box", text,
+			   "list them: GET /v1/boxes");
+	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
+		call_error(c, 409, "conflict", "box: it is not running", box_state_name(b->state),
+			   "resume it first: POST /v1/boxes/{box}/resume");
+	else
+		return 1;
+	return 0;
+}
+
 /* 0: the task is rejected, and that was answered. */
 static int pipelines_check_task(struct call *c)
 {
@@ -204,7 +227,7 @@ static int pipelines_check_task(struct call *c)
 			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
 		return 0;
 	}
-	return 1;
+	return pipelines_check_box(c);
 }
 
 void pipelines_submit(struct call *c, const char *id)
@@ -512,7 +535,8 @@ int pipelines_routes_init(struct api *a, struct err *e)
 {
 	struct pipelines_conf conf = { .keep_ms = a->conf.pipeline_keep_ms,
 				       .forgetful = a->conf.pipeline_forgetful,
-				       .line = a->model };
+				       .line = a->model,
+				       .checkpoints = a->checkpoints };
 
 	return pipelines_new(&a->pipelines, &a->fleet, &conf, e);
 }

@@ -3,15 +3,18 @@
 #include "document/document.h"
 #include "execute/execute.h"
 #include "pipeline/report.h"
+#include "pipeline/start_files.h"
 #include "v1agent/pipelines.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct replay_again {
 	struct execution_owner owner;
 	struct execution *x;
 	struct call *call;
-	json_t *artifact, *was;
+	json_t *artifact, *was, *env;
+	char checkpoint[ID_MAX + 1]; /* with whose files its boxes start; "": none */
 };
 
 static void again_fini(struct replay_again *g)
@@ -20,7 +23,8 @@ static void again_fini(struct replay_again *g)
 	g->x = NULL;
 	json_decref(g->artifact);
 	json_decref(g->was);
-	g->artifact = g->was = NULL;
+	json_decref(g->env);
+	g->artifact = g->was = g->env = NULL;
 }
 
 static void again_left(struct call *c)
@@ -70,11 +74,40 @@ static json_t *artifact_of(struct api *a, const char *id, const json_t *result)
 	return found;
 }
 
+static int again_files(struct execution_owner *o, struct batch_files *out, struct err *e)
+{
+	const struct replay_again *g = loop_owner(o, struct replay_again, owner);
+	json_t *env = NULL;
+	int rc = start_files_read(g->call->api->store, g->call->who.team, g->checkpoint, out, &env,
+				  e);
+
+	json_decref(env);
+	return rc;
+}
+
+/* The files with which the boxes of the result started. -1: they no longer exist. */
+static int again_start_files(struct replay_again *g, struct err *e)
+{
+	const char *checkpoint = doc_text(json_object_get(g->was, "from"), "checkpoint");
+	struct batch_files files;
+
+	if (!*checkpoint)
+		return 0;
+	if (start_files_read(g->call->api->store, g->call->who.team, checkpoint, &files, &g->env,
+			     e) < 0)
+		return -1;
+	snprintf(g->checkpoint, sizeof(g->checkpoint), "%s", checkpoint);
+	g->owner.files = again_files;
+	g->owner.env = g->env;
+	return 0;
+}
+
 void pipelines_replay(struct call *c)
 {
 	struct replay_again *g = call_alloc(c, sizeof(*g));
 	struct store_pipeline row;
 	json_t *task;
+	struct err e;
 
 	if (!pipelines_own(c, &row))
 		return;
@@ -90,6 +123,11 @@ void pipelines_replay(struct call *c)
 		again_fini(g);
 		call_error(c, 409, "conflict", "there is no result of such an attempt", NULL,
 			   "attempts with a result: GET /v1/pipelines/ID");
+		return;
+	}
+	if (again_start_files(g, &e) < 0) {
+		again_fini(g);
+		call_fail(c, &e);
 		return;
 	}
 	c->state = g;

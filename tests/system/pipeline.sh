@@ -74,6 +74,16 @@ a_wrong_program_is_repaired_by_its_examples() {
 	is "$(get '.artifact.examples | length')" 2
 }
 
+a_repair_is_tried_in_copies_of_a_box() {
+	new_box
+	api POST "/v1/boxes/$box/execs" '{"command":"echo 0 >/home/user/zero"}'
+	pipeline "{\"task\":\"fix it\",\"box\":\"$box\",\"files\":{\"main.py\":\"def add(a, b):\\n    return a - b + int(open('/home/user/zero').read())\\n\"},
+		\"examples\":[{\"call\":\"add(2, 3)\",\"expected\":\"5\"},{\"call\":\"add(0, 1)\",\"expected\":\"1\"},{\"call\":\"add(5, 5)\",\"expected\":\"10\"}]}"
+	is "$(get .outcome) $(get .attempts)" "verified 2" "$body"
+	has "$(get '.artifact.files["main.py"]')" "a + b"
+	api DELETE "/v1/boxes/$box"
+}
+
 examples_that_cannot_be_met_fail_with_a_category() {
 	pipeline '{"task":"fix it","files":{"main.py":"print(input())\n"},"examples":[
 		{"input":"a","expected":"rumpelstiltskin"},{"input":"b","expected":"a lark"}],"budget":{"max_attempts":2}}'

@@ -1,6 +1,7 @@
 """pipeline_model.py - a model for pipeline_model.sh: it plans, codes and debugs by rote, behind an API of chat
 completions. pipeline_model.py FILE: serves on a free port of the loopback and writes its number there. Its first
-program is wrong where the task requests it; the debugger fixes that. A task with `racing` has a right and a wrong one."""
+program is wrong where the task requests it; the debugger fixes that. A task with `racing` has a right and a wrong one,
+and one with `thimble` needs a file and a variable of a box."""
 import http.server
 import itertools
 import json
@@ -31,6 +32,9 @@ def answer(asked):
         with lock:
             n = next(count)
         word = "wrong" if "stubborn" in said or "first wrong" in said or ("racing" in said and n % 2 == 0) else "right"
+        if "thimble" in said:  # the file and the variable of a box
+            text = f"import os; open('trace', 'w'); print(open('data').read().strip() + os.environ['END'] if {n} % 2 else 'none', {n})\n"
+            return {**CODE, "files": [{"path": "main.py", "content": text}]}
         before = "print('x' * 40000); " if "at length" in said else ""
         return {**CODE, "files": [{"path": "main.py", "content": f"{before}print('{word}', {n})\n"}]}
     if "stubborn" in said:

@@ -78,6 +78,51 @@ a_race_of_programs_has_one_winner() {
 	is "$(get .same)" true "$body"
 }
 
+programs_of_a_race_run_in_copies_of_a_box() {
+	new_box '{"name":"loaded","env":{"END":"ht"}}'
+	api POST "/v1/boxes/$box/execs" '{"command":"echo rig >data; sleep 1000","background":true}'
+	running=$(get .id)
+	soon says_data
+	pipeline '{"task":"racing ahead with a thimble","mode":"llm","race":4,"box":"loaded"}'
+	is "$(get .outcome) $(get .attempts)" "plausible 1" "$body"
+	has "$(get .output)" right
+	has "$(get '.evidence | join(";")')" "it ran in a copy of box loaded"
+	id=$(get .run_id)
+	api GET "/v1/pipelines/$id"
+	is "$(get '[.documents[] | select(.kind == "result") | .document.from.box] | join(" ")')" loaded "$body"
+	checkpoint=$(get '[.documents[] | select(.kind == "result") | .document.from.checkpoint][0]')
+	# The box stays as it is, and no copy is left.
+	api POST "/v1/boxes/$box/execs" '{"command":"ls"}'
+	is "$(get .stdout)" data
+	api GET "/v1/boxes/$box/execs/$running"
+	is "$(get .state)" running "$body"
+	api GET /v1/boxes
+	is "$(get '[.items[].id] | join(" ")')" "$box" "$body"
+	# Nothing has changed: the next attempt has the same checkpoint, and so has a replay after a change.
+	pipeline '{"task":"racing ahead with a thimble, again","mode":"llm","race":2,"box":"loaded"}'
+	api GET "/v1/pipelines/$(get .run_id)"
+	is "$(get '[.documents[] | select(.kind == "result") | .document.from.checkpoint][0]')" "$checkpoint" "$body"
+	api POST "/v1/boxes/$box/execs" '{"command":"echo wro >data"}'
+	api POST "/v1/pipelines/$id/replay" '{}'
+	is "$(get .same)" true "$body"
+	api DELETE "/v1/boxes/$box"
+}
+says_data() { api GET "/v1/boxes/$box/files?path=data" && [ "$code" = 200 ]; }
+
+the_report_states_that_the_box_could_not_be_copied() {
+	api POST /v1/pipelines '{"task":"any","box":"nonesuch"}'
+	is "$code" 404 "$body"
+	new_box
+	pipeline "{\"task\":\"ask me first\",\"mode\":\"llm\",\"box\":\"$box\"}"
+	is "$(get .outcome)" needs_input "$body"
+	id=$(get .run_id)
+	api DELETE "/v1/boxes/$box"
+	api POST "/v1/pipelines/$id/answer" '{"text":"forty-two"}'
+	api GET "/v1/pipelines/$id?wait=1"
+	is "$(get .outcome)" plausible "$body"
+	has "$(get '.evidence | join(";")')" "it ran without the files of box $box: there is no such box, or it has ended"
+}
+
 the_budget_of_model_calls_is_enforced() {
 	pipeline '{"task":"first wrong, then better","mode":"llm","budget":{"max_calls":2}}'
 	is "$(get .outcome) $(get .usage.calls)" "failed 2" "$body"
