@@ -233,6 +233,16 @@ sets_of_packages_and_lessons_are_those_of_all_nodes() {
 	is "$status $(of_body .runs)" '200 0' "$(cat body)"
 }
 
+a_pipeline_runs_on_the_node_of_its_box() {
+	for letters in $of_one $of_two; do
+		box_at "$letters" "{\"name\": \"data-$letters\"}"
+		json POST '/v1/pipelines?wait=1' "{\"task\": \"mean and median of 3, 1 and 2 in Python\", \"box\": \"data-$letters\"}"
+		is "$status $(of_body '.run_id[0:3]') $(of_body .outcome)" "200 $letters verified" "$(cat body)"
+		has "$(of_body '.evidence | join(";")')" "in a copy of box data-$letters"
+		ask DELETE "/v1/boxes/$box"
+	done
+}
+
 receipts_are_those_of_the_node_that_is_named() {
 	json POST /v1/run '{"command": "true"}'
 	run=$(of_body .id)
