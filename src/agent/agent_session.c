@@ -51,6 +51,9 @@ struct agent_session {
 	struct agent_session_owner *owner;
 	json_t *order;
 	int keep;
+	char in_box[ID_MAX + 1]; /* "": it has a box of its own */
+	struct exec_before before;
+	char key[STORE_NAME + 1]; /* charged; "": the key of the box */
 	char box[ID_MAX + 1], run[ID_MAX + 1], mark[ID_MAX + 1];
 	unsigned allowed, max_steps;
 	struct trace_context trace; /* of the request that started it */
@@ -73,6 +76,7 @@ struct agent_session {
 	unsigned steps, asks;
 	json_t *result; /* from the reply of the model that ended the session */
 
+	struct timer entry; /* of an existing box */
 	struct timer clock;
 	enum { RUNNING, LEAVING, ENDING, TOLD } phase;
 	enum outcome outcome;
@@ -120,6 +124,7 @@ static void session_detach(struct agent_session *x)
 	x->file_client_open = x->tapped = 0;
 	box_wait_cancel(&x->made);
 	box_wait_cancel(&x->gone);
+	timer_clear(&x->entry);
 	timer_clear(&x->clock);
 }
 
@@ -146,6 +151,7 @@ static int end_box(struct agent_session *x, struct box_wait *w)
 static void session_free(struct agent_session *x)
 {
 	session_detach(x);
+	timer_fini(&x->entry);
 	timer_fini(&x->clock);
 	buf_fini(&x->word);
 	buf_fini(&x->log);
@@ -294,13 +300,14 @@ static void tell_call(struct agent_session *x, const json_t *answer, const struc
 	session_event(x, doc);
 }
 
-/* The box of the session is charged. */
+/* Tokens are charged for the box of the session. */
 static void session_charge(struct agent_session *x, const json_t *usage)
 {
 	const struct box *b = fleet_find(x->fleet, x->box);
 
 	if (b)
-		charge_tokens(x->fleet, b->row.team, b->row.key, b->row.id, usage);
+		charge_tokens(x->fleet, b->row.team, x->key[0] ? x->key : b->row.key, b->row.id,
+			      usage);
 }
 
 static void session_answered(struct agent_session *x, const json_t *answer, const struct err *e)
@@ -589,6 +596,8 @@ static void take_off(struct agent_session *x)
 				  .tag = "agent",
 				  .kind = x->keep ? STORE_RUN_EXEC : STORE_RUN_ONCE,
 				  .wall_ms = (uint32_t)left_ms(x) + LEAVE_MS,
+				  .key = x->key[0] ? x->key : NULL,
+				  .before = x->before.wanted ? &x->before : NULL,
 				  .channel = 1 };
 	struct exec *r;
 	struct trace_context before;
@@ -661,15 +670,8 @@ static const struct file_client_events file_client_on = { .ready = files_ready,
 
 /* ---- its box ---- */
 
-static void box_made(struct box_wait *w, struct box *b, const struct err *e)
+static void session_enter(struct agent_session *x, struct box *b)
 {
-	struct agent_session *x = loop_owner(w, struct agent_session, made);
-
-	x->making = NULL;
-	if (e) {
-		session_conclude(x, FAILED, "box: %s", e->msg);
-		return;
-	}
 	memcpy(x->box, b->row.id, sizeof(x->box));
 	box_hold(b);
 	if (!x->keep)
@@ -680,6 +682,28 @@ static void box_made(struct box_wait *w, struct box *b, const struct err *e)
 	} else {
 		take_off(x);
 	}
+}
+
+static void box_made(struct box_wait *w, struct box *b, const struct err *e)
+{
+	struct agent_session *x = loop_owner(w, struct agent_session, made);
+
+	x->making = NULL;
+	if (e)
+		session_conclude(x, FAILED, "box: %s", e->msg);
+	else
+		session_enter(x, b);
+}
+
+static void session_enters(struct timer *t)
+{
+	struct agent_session *x = loop_owner(t, struct agent_session, entry);
+	struct box *b = fleet_find(x->fleet, x->in_box);
+
+	if (b)
+		session_enter(x, b);
+	else
+		session_conclude(x, FAILED, "box: %s has ended", x->in_box);
 }
 
 static int make_box(struct agent_session *x, const struct box_spec *given, struct err *e)
@@ -752,17 +776,24 @@ int agent_session_start(struct fleet *f, struct llm_client *models,
 	x->models = models;
 	x->trace = *trace_current();
 	x->owner = o;
-	x->keep = want->keep;
+	x->keep = want->keep || want->in_box;
+	snprintf(x->in_box, sizeof(x->in_box), "%s", want->in_box ? want->in_box : "");
+	snprintf(x->key, sizeof(x->key), "%s", want->key ? want->key : "");
+	if (want->in_box && want->before)
+		x->before = *want->before;
 	x->order = json_deep_copy(want->order);
 	x->reader.own.post.fd = -1;
 	timer_init(&x->clock, f->loop, clock_due);
+	timer_init(&x->entry, f->loop, session_enters);
 	read_order(x);
 	if (agent_session_tools(json_object_get(x->order, "tools"), &x->allowed, e) < 0 ||
-	    id_new(x->mark, e) < 0 || make_box(x, want->box, e) < 0) {
+	    id_new(x->mark, e) < 0 || (!want->in_box && make_box(x, want->box, e) < 0)) {
 		x->making = NULL;
 		session_free(x);
 		return -1;
 	}
+	if (want->in_box)
+		timer_set(&x->entry, 0);
 	timer_set(&x->clock, x->wall_ms);
 	*out = x;
 	return 0;

@@ -1,6 +1,6 @@
 /* agent_session.h - an agent in a box of its own: creates the box, starts the boxagent in it, passes its
- * questions to the model, and ends the box.
- * Owns: the box unless it is to be kept, the exec of the boxagent, the pending model call, the budgets.
+ * questions to the model, and ends the box. Or in an existing box, which stays.
+ * Owns: the box that it has created unless it is to be kept, the exec of the boxagent, the pending model call, the budgets.
  *
  *   box -> files -> boxagent --ask--> model          outcome: done failed budget stuck malformed
  *                     ^◄--answer------┘
@@ -12,6 +12,7 @@
 #pragma once
 #include "base/err.h"
 #include "fleet/box.h"
+#include "fleet/exec.h"
 #include "llm/llm.h"
 #include <jansson.h>
 
@@ -35,8 +36,11 @@ struct agent_session_owner {
 		     json_t *take_report); /* called once, never from within a call */
 };
 
-struct agent_session_want { /* borrowed for the call */
-	const struct box_spec *box;
+struct agent_session_want {               /* borrowed for the call */
+	const struct box_spec *box;       /* of its new box; unused with in_box */
+	const char *in_box;               /* an existing box; NULL: a new one */
+	const char *key;                  /* charged; NULL: the key of the box */
+	const struct exec_before *before; /* in_box: the checkpoint before its programs */
 	const json_t *
 		order; /* {task, files?, role?, model?, max_steps?, tools?, budget?, ...}, checked */
 	int keep;

@@ -65,7 +65,10 @@ struct internal_call *internal_call_begin(const struct internal_call_spec *spec,
 	}
 	if (x->call->row->body)
 		fields_prune(take_body, x->call->row->body);
-	spec->run(x->call, spec->user);
+	if (spec->run)
+		spec->run(x->call, spec->user);
+	else
+		x->call->row->run(x->call);
 	return x;
 }
 

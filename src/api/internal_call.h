@@ -9,9 +9,10 @@
 struct internal_call;
 struct internal_call_spec {
 	struct api *api;
-	const struct principal *who;             /* borrowed for the call */
-	const char *method, *path;               /* a route of /v1; valid until the end */
-	void (*run)(struct call *c, void *user); /* in place of the handler of the route */
+	const struct principal *who; /* borrowed for the call */
+	const char *method, *path;   /* a route of /v1; valid until the end */
+	void (*run)(struct call *c,
+		    void *user); /* in place of the handler of the route; NULL: that handler */
 	/* Called once, from the loop, unless the call is dropped. doc: borrowed; NULL: no body. The call
 	 * no longer exists after it. */
 	void (*answered)(void *user, int status, const json_t *doc);

@@ -7,6 +7,7 @@
 #include "cli/list_output.h"
 #include "cli/options.h"
 #include "commands/commands.h"
+#include "commands/race.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,10 @@ enum {
 	AGENT_TOKENS,
 	AGENT_ALLOW,
 	AGENT_KEEP,
+	AGENT_BOX,
+	AGENT_ATTEMPTS,
+	AGENT_CHECK,
+	AGENT_BEST,
 	AGENT_ISOLATION,
 	AGENT_TRUST,
 	AGENT_NFLAGS,
@@ -42,6 +47,10 @@ static const struct flag flags[AGENT_NFLAGS] = {
 	[AGENT_TOKENS] = { "max-tokens", 0, FLAG_COUNT, "N", "maximum number of tokens, input and output together (200000)" },
 	[AGENT_ALLOW] = { "allow", 0, FLAG_WORDS, "HOST", "allow the box to connect to this host; may be repeated" },
 	[AGENT_KEEP] = { "keep", 0, FLAG_SWITCH, NULL, "keep the box" },
+	[AGENT_BOX] = { "box", 0, FLAG_TEXT, "BOX", "work in this box, which stays (a new one, which ends)" },
+	[AGENT_ATTEMPTS] = { "attempts", 0, FLAG_COUNT, "N", "with --box: as many agents, each in a copy of the box; it gets the files of one that passes" },
+	[AGENT_CHECK] = { "check", 'c', FLAG_TEXT, "COMMAND", "with --attempts: runs after each agent in its copy; exit code 0 means passed" },
+	[AGENT_BEST] = { "best", 0, FLAG_SWITCH, NULL, "with --attempts: wait for all; the highest number in the last line of the check wins" },
 	[AGENT_ISOLATION] = OPTION_ISOLATION,
 	[AGENT_TRUST] = OPTION_TRUST,
 	/* clang-format on */
@@ -299,6 +308,34 @@ static int agent_show(struct api_client *r, const char *id)
 	return 0;
 }
 
+/* Agents in copies of a box: a race. */
+static int agent_race(struct api_client *r, const struct args *a, json_t *take_order)
+{
+	json_t *attempts = json_array(), *body;
+
+	if (!args_has(a, AGENT_BOX) || !args_has(a, AGENT_CHECK)) {
+		json_decref(attempts);
+		json_decref(take_order);
+		api_client_usage(r, args_has(a, AGENT_BOX) ? "agent: --attempts needs --check"
+							   : "agent: --attempts needs --box");
+		cli_error_hint(
+			&r->error, "type",
+			"atoll agent run --box BOX --attempts 3 --check 'make test' \"the task\"");
+		return r->status;
+	}
+	for (uint64_t i = 0; i < args_value(a, AGENT_ATTEMPTS, 1); i++)
+		json_array_append_new(attempts, json_pack("{s:O}", "agent", take_order));
+	body = json_pack("{s:o, s:{s:s}, s:s}", "attempts", attempts, "check", "command",
+			 args_text(a, AGENT_CHECK, ""), "keep",
+			 args_has(a, AGENT_BEST) ? "best" : "first");
+	json_decref(take_order);
+	if (args_has(a, AGENT_TIME))
+		json_object_set_new(body, "budget",
+				    json_pack("{s:I}", "wall_ms",
+					      (json_int_t)args_value(a, AGENT_TIME, 0)));
+	return race_run(r, args_text(a, AGENT_BOX, ""), body);
+}
+
 static int agent_agent(struct api_client *r, const struct args *a)
 {
 	struct local_run s = { .r = r };
@@ -317,6 +354,10 @@ static int agent_agent(struct api_client *r, const struct args *a)
 	}
 	if (read_task(r, a->words[1], &task) != 0 || !(order = order_of(r, a, buf_str(&task))))
 		return r->status;
+	if (args_has(a, AGENT_ATTEMPTS))
+		return agent_race(r, a, order);
+	if (args_has(a, AGENT_BOX))
+		json_object_set_new(order, "box", json_string(args_text(a, AGENT_BOX, "")));
 	status = api_client_lines(r, "POST", "/v1/agents", order, take_line, &s);
 	if (s.report) {
 		status = agent_tell(&s);
@@ -346,6 +387,8 @@ static const struct example examples[] = {
 	  "run a task in a new box" },
 	{ "atoll agent run \"What is the mean of column 2?\" --file data.csv",
 	  "copy a file into the workspace" },
+	{ "atoll agent run \"Make the tests pass\" --box demo --attempts 3 --check 'make test'",
+	  "three agents in copies of a box; it gets the files of the first one that passes" },
 	{ "atoll agent run - --max-steps 12 --json <task.txt",
 	  "print every event as a line of JSON" },
 	{ 0 },
@@ -355,7 +398,7 @@ const struct command command_agent = {
 	.name = "agent",
 	.group = "Run",
 	.usage = "run TASK | ls | show ID",
-	.summary = "let a language model work on a task in a new box",
+	.summary = "let a language model work on a task in a box",
 	.notes =
 		"The model selects one action at a time, and the agent in the box executes it. The API key of the model\n"
 		"never enters the box. The exit status is 0 if the task is done, and 1 if not.",

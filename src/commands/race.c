@@ -4,6 +4,7 @@
 #include "cli/fields.h"
 #include "cli/table.h"
 #include "commands/commands.h"
+#include "commands/race.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static json_t *race_body(const struct args *a)
 	return doc;
 }
 
-static void race_print(const struct args *a, const json_t *doc)
+static void race_print(const char *box, const json_t *doc)
 {
 	static const char *const columns[] = { "ATTEMPT", "STATE", ">SCORE", ">MS", NULL };
 	const json_t *winner = json_object_get(doc, "winner");
@@ -64,16 +65,31 @@ static void race_print(const struct args *a, const json_t *doc)
 	}
 	table_print(&t, 0);
 	if (json_is_object(json_object_get(doc, "promoted")))
-		printf("undo: atoll rollback %s %s\n", a->words[0],
+		printf("undo: atoll rollback %s %s\n", box,
 		       api_client_text(json_object_get(doc, "promoted"), "safety"));
+}
+
+int race_run(struct api_client *r, const char *box, json_t *take_body)
+{
+	auto_free char *path = api_client_path("/v1/boxes/%s/race", box);
+	json_t *doc = api_client_json(r, "POST", path, take_body);
+	int failed;
+
+	if (!doc) {
+		api_client_explain_box(r, box);
+		return r->status;
+	}
+	if (r->cli->json)
+		api_client_print(doc);
+	else
+		race_print(box, doc);
+	failed = !json_is_integer(json_object_get(doc, "winner"));
+	json_decref(doc);
+	return failed;
 }
 
 static int race_do(struct api_client *r, const struct args *a)
 {
-	auto_free char *path = NULL;
-	json_t *doc;
-	int failed;
-
 	if (a->nwords < 2 || !args_has(a, RACE_CHECK)) {
 		api_client_usage(r, !a->nwords      ? "race: missing box"
 				    : a->nwords < 2 ? "race: missing command of an attempt"
@@ -82,19 +98,7 @@ static int race_do(struct api_client *r, const struct args *a)
 			       "atoll race BOX --check 'make test' 'COMMAND' 'COMMAND'");
 		return r->status;
 	}
-	path = api_client_path("/v1/boxes/%s/race", a->words[0]);
-	doc = api_client_json(r, "POST", path, race_body(a));
-	if (!doc) {
-		api_client_explain_box(r, a->words[0]);
-		return r->status;
-	}
-	if (r->cli->json)
-		api_client_print(doc);
-	else
-		race_print(a, doc);
-	failed = !json_is_integer(json_object_get(doc, "winner"));
-	json_decref(doc);
-	return failed;
+	return race_run(r, a->words[0], race_body(a));
 }
 
 static int run_race(const struct cli *cli, const struct args *a)

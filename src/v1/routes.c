@@ -128,7 +128,7 @@ const struct api_route v1_routes[] = {
 	{ "POST", "/v1/pipelines/{pipeline}/replay", NEED_EDITOR, pipelines_replay, "run an attempt again in a fresh box and compare the results", pipelines_replay_fields, .group = "pipelines", .action = "pipeline.replay" },
 	{ "DELETE", "/v1/pipelines/{pipeline}", NEED_EDITOR, pipelines_delete, "delete an ended pipeline with its documents", .group = "pipelines", .action = "pipeline.delete" },
 
-	{ "POST", "/v1/agents", NEED_EDITOR, agents_run, "run an agent that performs a task in a new box", agents_fields, .group = "agents", .action = "agent.run" },
+	{ "POST", "/v1/agents", NEED_EDITOR, agents_run, "run an agent that performs a task in a new box, or in an existing one", agents_fields, .group = "agents", .action = "agent.run" },
 	{ "GET", "/v1/agents", NEED_VIEWER, agents_list, "list the agent sessions of the team, newest first", .query = agents_list_query, .group = "agents" },
 	{ "GET", "/v1/agents/{agent}", NEED_VIEWER, agents_show, "show an agent session with its report", .group = "agents" },
 	{ "POST", "/v1/boxes/{box}/execs", NEED_EDITOR, execs_start, "run a program in a box", run_request_exec_fields, .group = "execs", .action = "exec.start", .scope = SCOPE_BOX, .flags = ROUTE_NO_FLUSH },

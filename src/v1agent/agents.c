@@ -7,6 +7,7 @@
 #include "v1agent/agents.h"
 #include "document/document.h"
 #include "agent/agent_session.h"
+#include "v1box/automatic.h"
 #include "v1box/boxes.h"
 #include "api/event_stream.h"
 #include "v1box/packages.h"
@@ -41,6 +42,7 @@ static const struct field budget_fields[] = {
 const struct field agents_fields[] = {
 	/* clang-format off */
 	{ "task", FIELD_TEXT, 1, 1, AGENT_TASK_BYTES, "description of the task", NULL },
+	{ "box", FIELD_TEXT, 0, 1, STORE_NAME, "a running box, by id or name, in which the agent works and which stays (default: a new box, which ends)", NULL },
 	{ "files", FIELD_MAP, 0, 0, FILES_MOST, "files in the workspace: {path: text}", NULL },
 	{ "role", FIELD_NAME, 0, 0, STORE_NAME, "role in the models file that selects the model (default agent)", NULL },
 	{ "model", FIELD_NAME, 0, 0, STORE_NAME, "name of a model in the models file; has priority over role", NULL },
@@ -311,15 +313,20 @@ static void agents_begin(struct session *s)
 	struct call *c = s->call;
 	struct box_spec box;
 	struct agent_session_want want = { .box = &box,
+					   .in_box = call_get(c, "box") ? c->held : NULL,
+					   .key = c->who.id,
+					   .before = &c->before,
 					   .order = c->body,
 					   .keep = call_flag(c, "keep", 0) };
 	struct err e;
 
-	if (box_spec_read(c, &box, &e) < 0) {
-		fail_err(s, &e);
-		return;
+	if (!want.in_box) {
+		if (box_spec_read(c, &box, &e) < 0) {
+			fail_err(s, &e);
+			return;
+		}
+		packages_want(&s->packages, c->req, &box);
 	}
-	packages_want(&s->packages, c->req, &box);
 	if (agent_session_start(&c->api->fleet, c->api->model, &want, &s->owner, &s->session, &e) <
 	    0)
 		fail_err(s, &e);
@@ -397,18 +404,80 @@ static int agents_have_model(struct call *c)
 	return 1;
 }
 
+static void agents_start(struct call *c);
+
+/* What an existing box has already. */
+static int agents_check_in_box(struct call *c, struct err *e)
+{
+	static const char *const of_new[] = { "limits",   "env",     "isolation", "trust",
+					      "packages", "network", "keep" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(of_new); i++)
+		if (call_get(c, of_new[i]))
+			return err_set(e, ERR_INVALID,
+				       "%s: is for a new box, and box names an existing one",
+				       of_new[i]);
+	return 0;
+}
+
+/* The box that the body names. NULL: it was answered. */
+static struct box *agents_find_box(struct call *c)
+{
+	const char *text = call_text(c, "box", "");
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, text);
+
+	if (!b || (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0))
+		call_error(c, 404, "not_found", "box: there is no such box", text,
+			   "list them: GET /v1/boxes");
+	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
+		call_error(c, 409, "conflict", "box: it is not running", box_state_name(b->state),
+			   "resume it first: POST /v1/boxes/{box}/resume");
+	else
+		return b;
+	return NULL;
+}
+
+/* 1: agents_start() is called, or the request was answered. */
+static int agents_enter_box(struct call *c)
+{
+	struct box *b;
+	struct err e;
+
+	if (agents_check_in_box(c, &e) < 0) {
+		call_fail(c, &e);
+		return 1;
+	}
+	b = agents_find_box(c);
+	if (!b)
+		return 1;
+	call_hold(c, b);
+	box_wake(b);
+	return automatic_before(c, b, CHECKPOINT_STEP_EXEC, agents_start);
+}
+
 void agents_run(struct call *c)
+{
+	struct err e;
+
+	if (agents_check(c, &e) < 0) {
+		call_fail(c, &e);
+		return;
+	}
+	if (!agents_have_model(c))
+		return;
+	if (call_get(c, "box") ? agents_enter_box(c) : !quota_box(c))
+		return;
+	agents_start(c);
+}
+
+static void agents_start(struct call *c)
 {
 	struct session *s;
 	enum event_stream_kind kind = event_stream_wanted(c);
 	struct err e;
 	int there;
 
-	if (agents_check(c, &e) < 0) {
-		call_fail(c, &e);
-		return;
-	}
-	if (!agents_have_model(c) || !quota_box(c) || !quota_run(c))
+	if (!quota_run(c))
 		return;
 	s = call_alloc(c, sizeof(*s));
 	*s = (struct session){

@@ -93,7 +93,7 @@ static void diff_set_path(json_t *doc, const char *key, const char *path)
 static int diff_is_wanted(const struct checkpoint_diffing *d, const char *path)
 {
 	if (d->call->who.role < ROLE_EDITOR &&
-	    checkpoint_files_are_below(path, BOX_SECRETS_FOLDER + 1))
+	    checkpoint_files_are_below(path, &BOX_SECRETS_FOLDER[1]))
 		return 0;
 	return !*d->below || strcmp(path, d->below) == 0 ||
 	       checkpoint_files_are_below(path, d->below);

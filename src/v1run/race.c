@@ -17,19 +17,23 @@ enum { RACE_AT_ONCE = 8, RACE_WALL_MS = 300000, RACE_WALL_MOST_MS = 3600000 };
 static const struct field race_keep_values[] = {
 	FIELD_VALUE("first"), FIELD_VALUE("best"), FIELD_VALUE("none"), { 0 }
 };
-const struct field race_program_fields[] = {
-	/* clang-format off */
-	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a command: a string for the shell, or an array of arguments", NULL },
-	{ "language", FIELD_TEXT, 0, 0, 64, "language of code", NULL },
-	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a complete program, in place of command", NULL },
-	{ "files", FIELD_ANY, 0, 0, 0, "files to write before the start: {path: text or {\"base64\": ...}}", NULL },
-	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box", NULL },
-	{ "cwd", FIELD_TEXT, 0, 0, 4095, "working folder (default /home/user)", NULL },
-	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "the complete standard input", NULL },
-	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "time limit of the program; at most what is left of budget.wall_ms", NULL },
+/* clang-format off */
+#define RACE_PROGRAM \
+	{ "command", FIELD_COMMAND, 0, 0, 1 << 20, "a command: a string for the shell, or an array of arguments", NULL }, \
+	{ "language", FIELD_TEXT, 0, 0, 64, "language of code", NULL }, \
+	{ "code", FIELD_TEXT, 0, 0, 1 << 22, "a complete program, in place of command", NULL }, \
+	{ "files", FIELD_ANY, 0, 0, 0, "files to write before the start: {path: text or {\"base64\": ...}}", NULL }, \
+	{ "env", FIELD_MAP, 0, 0, 1000, "environment variables, added to those of the box", NULL }, \
+	{ "cwd", FIELD_TEXT, 0, 0, 4095, "working folder (default /home/user)", NULL }, \
+	{ "stdin", FIELD_TEXT, 0, 0, 1 << 22, "the complete standard input", NULL }, \
+	{ "timeout_ms", FIELD_INT, 0, 1, UINT32_MAX, "time limit of the program; at most what is left of budget.wall_ms", NULL }
+const struct field race_program_fields[] = { RACE_PROGRAM, { 0 } };
+static const struct field race_attempt_fields[] = {
+	{ "agent", FIELD_ANY, 0, 0, 0, "in place of a program: an agent, as the body of POST /v1/agents without box, and with no member beside it", NULL },
+	RACE_PROGRAM,
 	{ 0 },
-	/* clang-format on */
 };
+/* clang-format on */
 const struct field race_budget_fields[] = {
 	{ "wall_ms", FIELD_INT, 0, 1, RACE_WALL_MOST_MS, "time of the whole race (default 300000)",
 	  NULL },
@@ -42,7 +46,7 @@ static const struct field race_volume_values[] = { FIELD_VALUE("read-only"),
 						   { 0 } };
 const struct field race_fields[] = {
 	/* clang-format off */
-	{ "attempts", FIELD_ANY, 1, 0, 0, "1 to 32 programs, each in a copy of the box: [{command, or language and code, files, env, cwd, stdin, timeout_ms}]", NULL },
+	{ "attempts", FIELD_ANY, 1, 0, 0, "1 to 32 programs, each in a copy of the box: [{command, or language and code, files, env, cwd, stdin, timeout_ms}, or {agent: {task, max_steps, ...}}]", NULL },
 	{ "check", FIELD_OBJECT, 1, 0, 0, "the program that runs after each attempt in its copy: exit code 0 means passed", race_program_fields },
 	{ "keep", FIELD_CHOICE, 0, 0, 0, "the box gets the files of the first attempt that passes (first, default); of the one with the highest score, which is the last line of the output of its check, then of the quickest (best); or stays as it is (none)", race_keep_values },
 	{ "budget", FIELD_OBJECT, 0, 0, 0, "limits", race_budget_fields },
@@ -265,6 +269,29 @@ static int race_check_program(const json_t *one, const char *at, struct err *e)
 	return 0;
 }
 
+/* Its members are checked when it begins, by the route of agents. */
+static int race_check_agent(const json_t *one, const char *at, struct err *e)
+{
+	const json_t *agent = json_object_get(one, "agent");
+
+	if (!json_is_object(agent) || !json_is_string(json_object_get(agent, "task")))
+		return err_set(e, ERR_INVALID, "%s.agent: must be an object with a task", at);
+	if (json_object_get(agent, "box"))
+		return err_set(e, ERR_INVALID,
+			       "%s.agent.box: is not allowed, because it works in a copy", at);
+	if (json_object_size(one) != 1)
+		return err_set(e, ERR_INVALID, "%s: agent allows no further member", at);
+	return 0;
+}
+
+static int race_check_attempt(const json_t *one, const char *at, struct err *e)
+{
+	if (fields_check(one, race_attempt_fields, at, e) < 0)
+		return -1;
+	return json_object_get(one, "agent") ? race_check_agent(one, at, e)
+					     : race_check_program(one, at, e);
+}
+
 static int race_check_body(struct call *c, struct err *e)
 {
 	json_t *attempts = call_get(c, "attempts"), *one;
@@ -278,9 +305,9 @@ static int race_check_body(struct call *c, struct err *e)
 	json_array_foreach(attempts, i, one)
 	{
 		snprintf(at, sizeof(at), "attempts[%zu]", i);
-		if (race_check_program(one, at, e) < 0)
+		if (race_check_attempt(one, at, e) < 0)
 			return -1;
-		fields_prune(one, race_program_fields);
+		fields_prune(one, race_attempt_fields);
 	}
 	return race_check_program(call_get(c, "check"), "check", e);
 }

@@ -45,10 +45,11 @@ static void attempt_fail(struct race_attempt *a, const char *message)
 
 static json_t *attempt_brief(const json_t *record)
 {
-	static const char *const told[] = { "id",     "cause",           "exit_code",
-					    "cpu_s",  "stdout",          "stdout_encoding",
-					    "stderr", "stderr_encoding", "truncated",
-					    "summary" };
+	static const char *const told[] = { "id", "cause", "exit_code", "cpu_s", "stdout",
+					    "stdout_encoding", "stderr", "stderr_encoding",
+					    "truncated", "summary",
+					    /* of an agent: */
+					    "outcome", "why", "result", "steps" };
 	json_t *doc = json_object();
 
 	for (unsigned i = 0; i < ARRAY_LEN(told); i++)
@@ -137,18 +138,38 @@ static json_t *attempt_body(const struct race_attempt *a, const json_t *program)
 	return body;
 }
 
+/* An agent is a request to its route, for the copy. */
+static json_t *attempt_agent_body(const struct race_attempt *a, const json_t *agent)
+{
+	uint64_t now = loop_now_ms(), left = a->race->ends_ms > now ? a->race->ends_ms - now : 1;
+	json_t *body = json_deep_copy(agent), *budget = json_object_get(body, "budget"), *asked;
+
+	json_object_set_new(body, "box", json_string(a->box));
+	if (!budget) {
+		budget = json_object();
+		json_object_set_new(body, "budget", budget);
+	}
+	asked = json_object_get(budget, "max_wall_ms");
+	if (json_is_object(budget) &&
+	    (!asked || (json_is_integer(asked) && (uint64_t)json_integer_value(asked) > left)))
+		json_object_set_new(budget, "max_wall_ms", json_integer((json_int_t)left));
+	return body;
+}
+
 static void attempt_call(struct race_attempt *a, const json_t *program,
 			 void (*answered)(void *user, int status, const json_t *doc))
 {
+	const json_t *agent = json_object_get(program, "agent");
 	struct internal_call_spec spec = { .api = a->race->call->api,
 					   .who = &a->race->call->who,
 					   .method = "POST",
-					   .path = a->path,
-					   .run = attempt_run,
+					   .path = agent ? "/v1/agents" : a->path,
+					   .run = agent ? NULL : attempt_run,
 					   .answered = answered,
 					   .user = a };
 
-	a->calling = internal_call_begin(&spec, attempt_body(a, program));
+	a->calling = internal_call_begin(&spec, agent ? attempt_agent_body(a, agent)
+						      : attempt_body(a, program));
 }
 
 /* ---- box ---- */

@@ -73,6 +73,75 @@ events_are_also_sent_as_server_sent_events() {
 	has "$(cat head)" text/event-stream
 	is "$(sed -n 's/^data: //p' body | tail -1 | jq -r .outcome)" done
 }
+says() { # BOX COMMAND
+	api POST "/v1/boxes/$1/execs" "$(jq -nc --arg c "$2" '{command:$c}')"
+	get .stdout
+}
+an_agent_works_in_an_existing_box_which_stays() {
+	new_box '{"name":"kept","checkpoints":{"auto":"exec"}}'
+	kept=$box
+	says kept 'echo seven >data; (sleep 1000 &)' >/dev/null
+	agent "$(script "$(run_it 'cat data; echo eight >more; pgrep -x sleep')" "$(done_with x)")" '{"box":"kept"}'
+	outcome done
+	has "$(entries)" 'seven\n'
+	is "$(of '[.box, .kept] | map(tostring) | join(" ")')" "$kept true" "$(cat report)"
+	is "$(says kept 'cat data more')" "seven
+eight"
+	# Its program has a checkpoint before it, like others of the box.
+	api GET "/v1/boxes/$kept/execs"
+	before=$(get '[.items[] | select(.tag == "agent") | .checkpoint_before][0]')
+	api POST "/v1/boxes/$kept/rollback" "{\"to\":\"$before\"}"
+	is "$code $(says kept ls)" "200 data" "$body"
+	order "$(script "$(done_with x)")" '{"box":"kept","keep":true}'
+	api POST /v1/agents @order
+	is "$code" 400 "$body"
+	has "$body" 'keep: is for a new box'
+	order "$(script "$(done_with x)")" '{"box":"none"}'
+	api POST /v1/agents @order
+	is "$code" 404 "$body"
+	# A client that leaves ends the agent, and not the box.
+	begin left "$(script "$(run_it 'mkfifo n; read x <n')" "$(done_with x)")" '{"box":"kept"}'
+	kill $client
+	agent_is_gone() { is_gone=$(says kept 'pgrep -x boxagent; echo none'); [ "$is_gone" = none ]; }
+	soon agent_is_gone
+	api DELETE "/v1/boxes/$kept"
+}
+agents_race_in_copies_of_a_box() {
+	new_box '{"name":"track"}'
+	says track 'echo a >data' >/dev/null
+	for one in "$(script "$(run_it 'echo wrong >f; cat data >>f')" "$(done_with 1)")" \
+		"$(script "$(run_it 'mkfifo n; read x <n')" "$(done_with 2)")" \
+		"$(script "$(run_it 'echo right >f; cat data >>f')" "$(done_with 3)")"; do
+		order "$one" '{"max_steps":3}'
+		cat order
+	done | jq -cs '{attempts: map({agent: .}), check: {command: "grep -q right f"}}' >race
+	api POST "/v1/boxes/$box/race" @race
+	is "$code $(get .winner)" "200 2" "$body"
+	is "$(get '[.results[2].program | .outcome, .result, .steps] | map(tostring) | join(" ")')" "done 3 2" "$body"
+	is "$(get '.results[1].state')" cancelled "$body"
+	is "$(says track 'cat f')" "right
+a"
+	alone() { api GET /v1/boxes && [ "$(get '[.items[].id] | join(" ")')" = "$box" ]; }
+	soon alone
+	sessions() { api GET '/v1/agents?limit=3' && [ "$(get '[.items[].state] | unique | join(" ")')" = finished ]; }
+	soon sessions
+	is "$(get '[.items[].outcome] | sort | unique | join(" ")')" "cancelled done" "$body"
+	order "$(script "$(run_it 'echo x >>count')" "$(done_with x)")"
+	task=$(jq -r .task order)
+	ATOLL_KEY=$key ATOLL_HOST=$url atoll agent run "$task" --box track --attempts 2 --check 'test -e count'
+	is "$status" 0 "$out"
+	has "$out" "undo: atoll rollback track"
+	is "$(says track 'cat count')" x
+	ATOLL_KEY=$key ATOLL_HOST=$url atoll agent run "$task" --attempts 2 --check true
+	has "$err" "needs --box"
+	for bad in '{"agent":7}' '{"agent":{"task":"x","box":"track"}}' '{"agent":{"task":"x"},"command":"true"}'; do
+		api POST "/v1/boxes/$box/race" "{\"attempts\":[$bad],\"check\":{\"command\":\"true\"}}"
+		is "$code" 400 "$bad: $body"
+	done
+	api POST "/v1/boxes/$box/race" '{"attempts":[{"agent":{"task":"x","keep":true}}],"check":{"command":"true"}}'
+	is "$(get '[.results[0].state, (.results[0].message | contains("keep"))] | map(tostring) | join(" ")')" "error true" "$body"
+	api DELETE "/v1/boxes/$box"
+}
 max_steps_ends_the_session() {
 	agent "$(script "$(run_it 'echo 1')" "$(run_it 'echo 2')" "$(run_it 'echo 3')")" '{"max_steps":2}'
 	outcome budget
