@@ -461,7 +461,7 @@ promtool_accepts_the_metrics() {
 # The last test, because it stops the daemon of the other tests.
 a_box_in_use_is_not_ended_by_the_default_lifetime() {
 	lifetime=2
-	[ "${ATOLL_TIER-}" != microvm ] || lifetime=10 # the other box boots meanwhile
+	[ "${ATOLL_TIER-}" != microvm ] || lifetime=20 # the other box boots meanwhile
 	stop_daemon
 	ATOLL_DEFAULT_LIFETIME=${lifetime}s start_daemon
 	new_box
