@@ -5,6 +5,7 @@
 . "$here/engines.lib"
 . "$here/cluster.lib"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+slow_tests=a_move_continues_after_the_end_of_the_gateway_and_of_the_node
 chmod a+x "$work" "$TMPDIR"
 leave() {
 	for at in "$work"/*/stopped; do [ ! -e "$at" ] || kill -CONT $(cat "$at") 2>/dev/null; done
@@ -183,7 +184,7 @@ what_cannot_restart_elsewhere_is_refused() {
 }
 
 # drain NAME [OPTION...]: as an operator types it, through the gateway; what it prints is in the file drained.
-drain() { ATOLL_HOST=$url ATOLL_KEY=$key "$ATOLL" node drain "$@" >drained 2>&1; }
+drain() { ATOLL_HOST=$url ATOLL_KEY=$key timeout 90 "$ATOLL" node drain "$@" >drained 2>&1; }
 undrain_all() { for name in one two three; do ATOLL_HOST=$url ATOLL_KEY=$key "$ATOLL" node undrain "$name" --quiet; done; }
 are_draining() { [ "$(nodes '[.items[] | .figures.draining] | map(tostring) | join(" ")')" = "$1" ]; }
 where_is() { name_of "$(sql "select node from atoll.moved where id = '$1'")"; }
