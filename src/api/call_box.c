@@ -15,6 +15,10 @@ void call_hold(struct call *c, struct box *b)
 		return;
 	snprintf(c->held, sizeof(c->held), "%s", b->row.id);
 	box_hold(b);
+	if (strcmp(c->req->method, "GET") != 0 && strcmp(c->req->method, "HEAD") != 0) {
+		b->changes++;
+		b->is_prepared = 0;
+	}
 }
 
 void call_fail_paused(struct call *c, const struct box *b)

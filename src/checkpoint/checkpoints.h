@@ -33,6 +33,7 @@ const struct checkpoints_figures *checkpoints_figures(const struct checkpoints *
 #define CHECKPOINT_MANUAL "manual"
 #define CHECKPOINT_SAFETY "safety" /* before a rollback */
 #define CHECKPOINT_FORK "fork"
+#define CHECKPOINT_PREPARED "prepared" /* prepare.h: removed when the box changes */
 #define CHECKPOINT_PROMOTE "promote"   /* of a fork whose files another box takes over */
 #define CHECKPOINT_MERGED "merge"      /* of the other box, and the result */
 #define CHECKPOINT_SNAPSHOT "snapshot" /* pinned, and deleted with its snapshot */

@@ -4,6 +4,7 @@
 
 struct checkpoint_merge;
 struct checkpoint_orphans;
+struct checkpoint_prepare;
 struct checkpoint_self;
 struct combine;
 
@@ -18,10 +19,11 @@ struct checkpoints {
 	struct checkpoint_orphans *orphans; /* NULL: not searched yet */
 	struct keeper_call *dropping;
 	char dropped[ID_MAX + 1];
-	struct timer clock;             /* retention */
-	struct timer interval;          /* policy.c */
-	struct checkpoint_self *selves; /* self.h */
-	int swept;                      /* rows of servers that have ended were failed */
+	struct timer clock;                  /* retention */
+	struct timer interval;               /* policy.c */
+	struct checkpoint_self *selves;      /* self.h */
+	struct checkpoint_prepare *prepares; /* prepare.h */
+	int swept;                           /* rows of servers that have ended were failed */
 };
 
 /* take.c */

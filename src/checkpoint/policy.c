@@ -1,6 +1,7 @@
 /* policy.c - see policy.h. */
 #include "checkpoint/policy.h"
 #include "checkpoint/internal.h"
+#include "checkpoint/prepare.h"
 #include "checkpoint/self.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -21,7 +22,9 @@ void checkpoint_policy_read(const struct store_box *row, struct checkpoint_polic
 
 	*out = (struct checkpoint_policy){ .keep = keep > 0 ? (unsigned)keep : CHECKPOINT_AUTO_LAST,
 					   .interval_ms = interval > 0 ? (uint64_t)interval : 0,
-					   .self = json_is_true(json_object_get(doc, "self")) };
+					   .self = json_is_true(json_object_get(doc, "self")),
+					   .prepare =
+						   json_is_true(json_object_get(doc, "prepare")) };
 	for (unsigned i = 0; word && i < ARRAY_LEN(autos); i++)
 		if (!strcmp(word, autos[i]))
 			out->before = (enum checkpoint_auto)i;
@@ -33,8 +36,9 @@ json_t *checkpoint_policy_json(const struct store_box *row)
 	struct checkpoint_policy p;
 
 	checkpoint_policy_read(row, &p);
-	return json_pack("{s:s, s:I, s:i, s:b}", "auto", autos[p.before], "interval_ms",
-			 (json_int_t)p.interval_ms, "keep", (int)p.keep, "self", p.self);
+	return json_pack("{s:s, s:I, s:i, s:b, s:b}", "auto", autos[p.before], "interval_ms",
+			 (json_int_t)p.interval_ms, "keep", (int)p.keep, "self", p.self, "prepare",
+			 p.prepare);
 }
 
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step)
@@ -101,5 +105,6 @@ void checkpoint_interval_due(struct timer *t)
 				 LOG_E(&e));
 	}
 	checkpoint_self_turn(c);
+	checkpoint_prepare_turn(c);
 	timer_set(t, POLICY_TICK_MS);
 }

@@ -20,10 +20,11 @@ struct checkpoint_policy {
 	enum checkpoint_auto before;
 	uint64_t interval_ms; /* 0: none */
 	unsigned keep;
-	int self; /* its programs may take checkpoints: self.h */
+	int self;    /* its programs may take checkpoints: self.h */
+	int prepare; /* a process image is kept ready for forks: prepare.h */
 };
 void checkpoint_policy_read(const struct store_box *row, struct checkpoint_policy *out);
-/* As in the API: {auto, interval_ms, keep, self}. */
+/* As in the API: {auto, interval_ms, keep, self, prepare}. */
 json_t *checkpoint_policy_json(const struct store_box *row);
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step);
 

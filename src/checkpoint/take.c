@@ -1,6 +1,7 @@
 /* take.c - takes a checkpoint: see checkpoints.h. */
 #include "checkpoint/internal.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/prepare.h"
 #include "checkpoint/self.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -202,13 +203,14 @@ static void take_image_saved(void *ctx, const struct frame *f, size_t len, int *
 	take_sync_files(j);
 }
 
-/* The image of a fork ends with the answer. */
+/* The image of a fork ends with the answer, and a prepared one with its server. */
 static void take_sync(struct checkpoint_job *j)
 {
 	struct wire_image_file ask = { .head.version = WIRE_VERSION, .head.type = WIRE_IMAGE_SAVE };
 
 	j->state = JOB_SYNCS;
-	if (!j->memory || !strcmp(j->row.reason, CHECKPOINT_FORK)) {
+	if (!j->memory || !strcmp(j->row.reason, CHECKPOINT_FORK) ||
+	    !strcmp(j->row.reason, CHECKPOINT_PREPARED)) {
 		take_sync_files(j);
 		return;
 	}
@@ -595,6 +597,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	struct store_checkpoint *x = &j->row;
 	int brief = !strcmp(want->reason, CHECKPOINT_SAFETY) ||
 		    !strcmp(want->reason, CHECKPOINT_FORK) ||
+		    !strcmp(want->reason, CHECKPOINT_PREPARED) ||
 		    !strcmp(want->reason, CHECKPOINT_PROMOTE) ||
 		    !strcmp(want->reason, CHECKPOINT_MERGED) ||
 		    !strcmp(want->reason, CHECKPOINT_DIFF);
@@ -712,6 +715,7 @@ void checkpoints_free(struct checkpoints *c)
 	timer_fini(&c->clock);
 	timer_fini(&c->interval);
 	checkpoint_self_free(c);
+	checkpoint_prepare_free(c);
 	keeper_client_cancel(&c->fleet->keeper, c->dropping);
 	checkpoint_merges_free(c);
 	checkpoint_combines_free(c);

@@ -57,7 +57,7 @@ int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, u
 	return 0;
 }
 
-/* One word, or two: "exec,self". */
+/* Words: "exec", "self,prepare". */
 int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
 {
 	static const char *const words[] = { "exec", "cell", "tool", "off" };
@@ -76,13 +76,18 @@ int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, 
 			json_object_set_new(out, "self", json_boolean(word[0] == 's'));
 			continue;
 		}
+		if (!strcmp(word, "prepare") || !strcmp(word, "no-prepare")) {
+			json_object_set_new(out, "prepare", json_boolean(word[0] == 'p'));
+			continue;
+		}
 		while (i < ARRAY_LEN(words) && strcmp(word, words[i]) != 0)
 			i++;
 		if (i == ARRAY_LEN(words)) {
 			json_decref(out);
 			return api_client_usage(r,
 						"--checkpoints: '%s' is not exec, cell, tool, off, "
-						"self or no-self; two words: exec,self",
+						"self, no-self, prepare or no-prepare; several "
+						"words: exec,self",
 						cli_error_shown(word, shown));
 		}
 		json_object_set_new(out, "auto", json_string(word));

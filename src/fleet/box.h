@@ -122,6 +122,8 @@ struct box {
 	unsigned ncontexts;
 	unsigned readers;    /* exec readers with a connection of their own to its init */
 	unsigned busy;       /* requests in progress: while there are any, the box is not idle */
+	unsigned changes;    /* number of all requests so far that may have changed it */
+	int is_prepared;     /* a process image of this moment is ready: checkpoint/prepare.h */
 	unsigned holds, starts; /* number of all requests so far; number of all programs started so
 				 * far */
 	int is_known;        /* this process created it, so that holds, starts and layers are

@@ -128,6 +128,9 @@ json_t *box_json(const struct box *b)
 	json_object_set_new(doc, "ends", boxes_moment(box_ends_ns(b)));
 	json_object_set_new(doc, "layers", layers_json(b));
 	json_object_set_new(doc, "running", json_integer(b->nruns));
+	if (json_is_true(json_object_get(json_object_get(doc, "checkpoints"), "prepare")))
+		json_object_set_new(json_object_get(doc, "checkpoints"), "prepared",
+				    json_boolean(b->is_prepared));
 	if (b->state == BOX_PAUSED)
 		json_object_set_new(doc, "paused_to",
 				    json_string(b->row.image[0] ? "disk" : "memory"));

@@ -3,6 +3,7 @@
 #include "api/quota.h"
 #include "base/cleanup.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/prepare.h"
 #include "v1box/box_spec.h"
 #include "v1box/boxes.h"
 #include "v1box/download.h"
@@ -74,12 +75,32 @@ struct checkpoint_forking {
 	char box[ID_MAX + 1], from[ID_MAX + 1];
 	uint64_t frozen_us, took_us;
 	int memory, is_taken; /* the checkpoint was taken for this fork */
+	struct checkpoint_prepared prepared;
+	int is_prepared;            /* the copies are made of a prepared image */
+	const char *why_unprepared; /* "": the box is to have none */
 	unsigned count, begun, over;
 	int beginning;
 	struct checkpoint_copy *v;
 };
 
 static void fork_begin_all(struct checkpoint_forking *f);
+
+/* {age_ms}, {why}, or null where the box is to have no prepared image. */
+static json_t *fork_prepared_json(const struct checkpoint_forking *f)
+{
+	if (f->is_prepared)
+		return json_pack("{s:I}", "age_ms", (json_int_t)f->prepared.age_ms);
+	return f->why_unprepared && *f->why_unprepared
+		       ? json_pack("{s:s}", "why", f->why_unprepared)
+		       : json_null();
+}
+
+static void fork_leave_prepared(struct checkpoint_forking *f)
+{
+	if (f->is_prepared)
+		checkpoint_prepared_leave(f->call->api->checkpoints, f->from);
+	f->is_prepared = 0;
+}
 
 static void fork_answer(struct checkpoint_forking *f)
 {
@@ -98,11 +119,12 @@ static void fork_answer(struct checkpoint_forking *f)
 		   json_pack("{s:s, s:o}", "checkpoint", f->from, "boxes", ids));
 	call_audit(c, "box.fork", f->box, "ok");
 	call_json(c, 201,
-		  json_pack("{s:s, s:I, s:I, s:o, s:o}", "checkpoint", f->from, "frozen_us",
+		  json_pack("{s:s, s:I, s:I, s:o, s:o, s:o}", "checkpoint", f->from, "frozen_us",
 			    (json_int_t)f->frozen_us, "took_us", (json_int_t)f->took_us, "memory",
 			    f->memory ? checkpoint_memory_json(c->api->checkpoints, f->from)
 				      : json_null(),
-			    "items", items));
+			    "prepared", fork_prepared_json(f), "items", items));
+	fork_leave_prepared(f);
 	/* It needs as much memory as the programs; only its files stay. */
 	if (f->memory && f->is_taken)
 		checkpoint_memory_drop(c->api->checkpoints, f->from);
@@ -185,6 +207,8 @@ static void fork_left(struct call *c)
 	struct checkpoint_forking *f = c->state;
 
 	checkpoint_leave(f->job);
+	checkpoint_prepared_cancel(&f->prepared);
+	fork_leave_prepared(f);
 	for (unsigned i = 0; i < f->begun; i++) {
 		struct box *b = f->v[i].wait.box;
 		const char *id = json_string_value(
@@ -295,6 +319,46 @@ int checkpoints_describe_copy(struct call *c, const struct box *b, struct box_sp
 	return fork_volumes(c, b, w);
 }
 
+/* Of the present files, and programs. */
+static void fork_take(struct checkpoint_forking *f)
+{
+	struct checkpoint_want want = { .reason = CHECKPOINT_FORK,
+					.author = f->call->who.id,
+					.memory = f->memory };
+	struct box *b = fleet_find(&f->call->api->fleet, f->box);
+	struct err e;
+
+	if (!b)
+		err_set(&e, ERR_NOT_FOUND, "box %s has ended", f->box);
+	if (b &&
+	    checkpoint_take(f->call->api->checkpoints, b, &want, fork_taken, f, &f->job, &e) == 0)
+		return;
+	f->call->drop = NULL;
+	call_fail(f->call, &e);
+}
+
+static void fork_prepared(struct checkpoint_prepared *x, const char *id, const char *why)
+{
+	struct checkpoint_forking *f = loop_owner(x, struct checkpoint_forking, prepared);
+	struct store_checkpoint row = { 0 };
+	struct err e;
+
+	f->why_unprepared = why;
+	if (id && store_checkpoint_get(f->call->api->store, f->call->who.team, id, &row, &e) < 0) {
+		checkpoint_prepared_leave(f->call->api->checkpoints, id);
+		f->why_unprepared = "the checkpoint of the prepared image was deleted";
+		id = NULL;
+	}
+	if (!id) {
+		fork_take(f);
+		return;
+	}
+	f->is_prepared = 1;
+	fork_take_files(f, &row);
+	store_checkpoint_fini(&row);
+	fork_begin_all(f);
+}
+
 static int fork_check_names(struct call *c)
 {
 	const json_t *names = call_get(c, "names"), *one;
@@ -323,7 +387,6 @@ static int fork_check_names(struct call *c)
 
 void checkpoints_fork(struct call *c)
 {
-	struct checkpoint_want want = { .reason = CHECKPOINT_FORK, .author = c->who.id };
 	struct checkpoint_forking *f = call_alloc(c, sizeof(*f));
 	const char *from = call_text(c, "from", NULL);
 	struct box *b = call_box(c, 0);
@@ -344,7 +407,8 @@ void checkpoints_fork(struct call *c)
 	f->v = call_alloc(c, f->count * sizeof(*f->v));
 	memset(f->v, 0, f->count * sizeof(*f->v));
 	memcpy(f->box, b->row.id, sizeof(f->box));
-	f->memory = want.memory = call_flag(c, "memory", 0);
+	f->memory = call_flag(c, "memory", 0);
+	f->prepared.done = fork_prepared;
 	if (!checkpoints_describe_copy(c, b, &f->want))
 		return;
 	f->want.continues_programs = f->memory;
@@ -362,12 +426,11 @@ void checkpoints_fork(struct call *c)
 		fork_begin_all(f);
 		return;
 	}
-	if (checkpoint_take(c->api->checkpoints, b, &want, fork_taken, f, &f->job, &e) < 0) {
-		call_fail(c, &e);
-		return;
-	}
 	c->state = f;
 	c->drop = fork_left;
+	if (!f->memory ||
+	    !checkpoint_prepared_find(&f->prepared, c->api->checkpoints, b, &f->why_unprepared))
+		fork_take(f);
 }
 
 /* ---- a file of a checkpoint ---- */

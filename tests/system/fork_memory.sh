@@ -72,6 +72,64 @@ $pid 1 a one" # the log of the source
 	for c in $copies $b; do api DELETE "/v1/boxes/$c"; done
 }
 
+is_prepared() { api GET "/v1/boxes/$1" && [ "$(get .checkpoints.prepared)" = true ]; }
+prepared_rows() { api GET "/v1/boxes/$1/checkpoints" && get '[.items[] | select(.reason == "prepared")] | length'; }
+a_prepared_image_is_used_until_the_box_changes() {
+	box '{"checkpoints":{"prepare":true}}'
+	api POST "/v1/boxes/$b/execs" "{\"command\":[\"sleep\",\"86400.$$\"],\"background\":true}"
+	start "$b"
+	send "$b" "$x" a
+	soon output_has "$b" "$x" '[0-9]* 1 a one'
+	soon is_prepared "$b"
+	for _ in first second; do
+		fork "$b" '{"memory":true,"count":2}'
+		is "$(get '[.frozen_us, .prepared.why, (.prepared.age_ms >= 0)] | map(tostring) | join(" ")')" "0 null true" "$body"
+		echo "# prepared: $(get '{prepared,took_us}' | tr -d '\n ')"
+		for c in $copies; do
+			y=$(running "$c")
+			send "$c" "$y" copy
+			soon output_has "$c" "$y" '[0-9]* 2 copy one'
+			api DELETE "/v1/boxes/$c"
+		done
+	done
+	# A request has changed the box.
+	send "$b" "$x" b
+	soon output_has "$b" "$x" '[0-9]* 2 b one'
+	fork "$b" '{"memory":true}'
+	has "$(get .prepared.why)" 'being prepared'
+	send "$copies" "$(running "$copies")" c
+	soon output_has "$copies" "$(running "$copies")" '[0-9]* 3 c one'
+	api DELETE "/v1/boxes/$copies"
+	soon is_prepared "$b"
+	is "$(prepared_rows "$b")" 1 "$body"
+	# A program has run by itself: a signal that the server knows nothing of.
+	pid=$(pgrep -o -f -x "sleep 86400.$$")
+	kill -STOP "$pid"
+	kill -CONT "$pid"
+	fork "$b" '{"memory":true}'
+	has "$(get .prepared.why)" 'programs of the box have run'
+	api DELETE "/v1/boxes/$copies"
+	# Files only: no image is needed.
+	fork "$b" '{}'
+	is "$(get '[.memory, .prepared] | map(tostring) | join(" ")')" "null null" "$body"
+	api DELETE "/v1/boxes/$copies"
+	api PATCH "/v1/boxes/$b" '{"checkpoints":{"prepare":false}}'
+	not_kept() { [ "$(prepared_rows "$b")" = 0 ]; }
+	soon not_kept
+	keeper=$(keeper)
+	soon no_images
+	api DELETE "/v1/boxes/$b"
+}
+a_program_that_cannot_be_captured_is_not_prepared_and_is_named() {
+	box '{"checkpoints":{"prepare":true}}'
+	api POST "/v1/boxes/$b/execs" '{"command":["python3","-c","import socket, time\ns = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)\ntime.sleep(1000)"],"background":true}'
+	named() { api GET "/v1/boxes/$b/events" && get '.items[] | select(.type == "checkpoint.failed") | .data | .reason + " " + .message' | grep -q 'prepared .*netlink'; }
+	soon named
+	is_prepared "$b" && fail "$body"
+	is "$(prepared_rows "$b")" 0 "$body"
+	api DELETE "/v1/boxes/$b"
+}
+
 
 # ---- walls ----
 
