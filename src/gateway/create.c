@@ -13,11 +13,15 @@
 #include "gateway/gateway_call.h"
 #include "gateway/moved.h"
 #include "http/client.h"
+#include "lang/lang.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20, CREATE_START_MS = 3000 };
+enum { CREATE_WAIT_MS = 100, CREATE_WAITS = 20, CREATE_START_MS = 3000, CREATE_RETURN_MS = 2500 };
+
+/* Of CONTROL_LOAD_FULL: between the node that has compiled a source and the one with the least load. */
+enum { CREATE_IMBALANCE = CONTROL_LOAD_FULL / 4 };
 #define CREATE_MEMORY (UINT64_C(256) << 20)   /* of a box whose request does not say it */
 #define CREATE_MEMORY_MOST (INT64_C(1) << 48) /* no machine has more: a node rejects the request */
 
@@ -97,6 +101,40 @@ int create_own_node(const struct gateway_call *x, const char *kind, const char *
 	return best ? (int)best->number : -1;
 }
 
+/* ---- the node that has compiled it before ---- */
+
+/* 1: the load of this node is about that of the least loaded one. */
+static int create_is_balanced(const struct gateway *g, unsigned node)
+{
+	const struct tunnel_node *own = tunnels_find(g->tunnels, node);
+	unsigned least = CONTROL_LOAD_FULL;
+
+	for (const struct tunnel_node *n = tunnels_next(g->tunnels, NULL); n;
+	     n = tunnels_next(g->tunnels, n))
+		if (n->state == TUNNEL_UP && !n->figures.draining && n->figures.load < least)
+			least = n->figures.load;
+	return own && own->figures.load <= least + CREATE_IMBALANCE;
+}
+
+/* Each node keeps what it has compiled, so the same source of a team goes to the same node, and so do its batches, unless
+ * others have less load. -1: any node. */
+static int create_compiled_node(const struct gateway_call *x)
+{
+	const char *path = x->call->req->path, *code = create_text(x, "code"),
+		   *language = create_text(x, "language");
+	const struct lang *l = language ? lang_named(language) : NULL;
+	char text[80] = "";
+	int node;
+
+	if (!strcmp(path, "/v1/run") && code && l && l->compile[0])
+		snprintf(text, sizeof(text), "%.40s %016llx", l->name,
+			 (unsigned long long)control_hash(code));
+	else if (strcmp(path, "/v1/batch") != 0)
+		return -1;
+	node = create_own_node(x, "source", text);
+	return node >= 0 && create_is_balanced(x->gateway, (unsigned)node) ? node : -1;
+}
+
 /* ---- placement ---- */
 
 static void create_place(struct gateway_call *x);
@@ -171,14 +209,24 @@ static void create_wait_over(struct timer *t)
 	create_place(loop_owner(t, struct gateway_call, wait));
 }
 
-/* 1: no node is connected, but one may be in a moment: this server has just started, or nodes connect again. */
+/* 1: this node was connected a moment ago, or has connected and does not have all rows yet. */
+static int create_is_returning(const struct tunnel_node *n)
+{
+	return !n->figures.draining &&
+	       (n->state == TUNNEL_UP ? !n->user : loop_now_ms() - n->since_ms < CREATE_RETURN_MS);
+}
+
+/* 1: a node that may take the box may be connected in a moment: this server has just started, or nodes connect again. */
 static int create_waits(struct gateway_call *x)
 {
 	const struct gateway *g = x->gateway;
-	int may_come =
-		loop_now_ms() - g->started_ms < CREATE_START_MS || tunnels_next(g->tunnels, NULL);
+	int may_come = !place_count(g->place) && (loop_now_ms() - g->started_ms < CREATE_START_MS ||
+						  tunnels_next(g->tunnels, NULL));
 
-	if (place_count(g->place) || !may_come || x->waits++ == CREATE_WAITS)
+	for (const struct tunnel_node *n = tunnels_next(g->tunnels, NULL); n && !may_come;
+	     n = tunnels_next(g->tunnels, n))
+		may_come = create_is_returning(n);
+	if (!may_come || x->waits++ == CREATE_WAITS)
 		return 0;
 	timer_init(&x->wait, x->call->api->loop, create_wait_over);
 	timer_set(&x->wait, CREATE_WAIT_MS);
@@ -210,8 +258,12 @@ int create_next_node(struct gateway_call *x, struct err *e)
 static void create_place(struct gateway_call *x)
 {
 	struct err e;
-	int node = create_next_node(x, &e);
+	int node = x->ntried ? -1 : create_compiled_node(x);
 
+	if (node >= 0)
+		x->tried[x->ntried++] = (unsigned)node;
+	else
+		node = create_next_node(x, &e);
 	if (node < 0 && create_waits(x))
 		return;
 	if (node < 0) {

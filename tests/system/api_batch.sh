@@ -126,7 +126,7 @@ a_batch_can_be_one_json_document() {
 results_can_be_read_again_from_any_item_number() {
 	many 5 true >items
 	send items
-	[ "$(find "$state" -name "$id.*" | wc -l)" = 3 ] || fail "where are its files?"
+	[ "$(find "$work" -name "$id.*" | wc -l)" = 3 ] || fail "where are its files?"
 	api GET "/v1/batch/$id/results?after=3"
 	is "$(jq -rs 'map(.type + (.n // "" | tostring)) | join(" ")' <body)" "batch result4 result5 end"
 	api GET "/v1/batch/$id/results?after=99"
@@ -142,7 +142,7 @@ data: {\"type\":\"result\",\"n\":5,"
 	is "$code" 200
 	api GET "/v1/batch/$id"
 	is "$code" 404
-	is "$(find "$state" -name "$id.*")" ""
+	is "$(find "$work" -name "$id.*")" ""
 }
 
 items_are_stored_as_runs_only_with_record_true() {

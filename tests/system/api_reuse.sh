@@ -188,8 +188,8 @@ cache_entries_survive_the_death_of_the_server() {
 	new_box
 	cell c "$(says front)"
 	before true
-	kill -9 "$(server_pid)"
-	again() { api GET "/v1/boxes/$box" && [ "$code" = 200 ]; }
+	kill -9 $(server_pids)
+	again() { api GET "/v1/boxes/$box" && [ "$code" = 200 ] && { [ -z "$gateway_url" ] || gateway_is_ready; }; }
 	soon again
 	runs "$one"
 	before true
@@ -205,7 +205,7 @@ cache_entries_survive_the_death_of_the_server() {
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
 	soon program_runs "/tmp/main.out /home/user/main.c"
-	kill -9 "$(server_pid)"
+	kill -9 $(server_pids)
 	wait $asked || :
 	soon again
 	runs "$(body_of c "$(says middle)")"

@@ -70,6 +70,23 @@ a_drained_node_takes_no_new_boxes_also_after_a_restart() {
 	ask DELETE "/v1/boxes/$box"
 }
 
+a_new_box_waits_for_the_only_node_that_takes_boxes() {
+	ask POST /v1/nodes/one/drain
+	soon draining 'true false'
+	kill -STOP "$(pid_of two)" # starts no new server
+	kill -9 "$(server_of two)"
+	gone() { [ "$(nodes '.items[1].state')" = unreachable ]; }
+	soon gone
+	(sleep 0.3 && kill -CONT "$(pid_of two)") &
+	create
+	wait
+	is "$node" "$of_two"
+	ask DELETE "/v1/boxes/$box"
+	soon nodes_are "$both_up"
+	ask POST /v1/nodes/one/undrain
+	soon draining 'false false'
+}
+
 a_node_can_be_drained_without_a_gateway() {
 	own=$("$ATOLL" key new own --state "$work/two/state" --quiet)
 	ATOLL_HOST=$(address_of two) ATOLL_KEY=$own atoll node drain self --wait --json
