@@ -64,7 +64,8 @@ static const struct seccomp_zero process_zero[] = { SECCOMP_NO_EXEC };
 #endif
 
 static const char capture_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER
-	"openat getdents64 readlinkat flistxattr fgetxattr sendfile pwrite64 fallocate";
+	"openat getdents64 readlinkat flistxattr fgetxattr sendfile pwrite64 fallocate "
+	"clock_nanosleep nanosleep";
 static const char check_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER;
 static const char merge_calls[] = CALLS_OF_BOTH CALLS_OF_SANITIZER "pwrite64 copy_file_range";
 

@@ -256,6 +256,8 @@ static int take_run(struct take *t, const struct delta *d, int userns, struct de
 int checkpoint_worker_start(struct checkpoint_worker *w, int dir, uint32_t check_uid, struct err *e)
 {
 	*w = (struct checkpoint_worker){ .layer = -1, .index = -1 };
+	/* It waits for tens of microseconds until the programs have stopped; the kernel would add 50. */
+	(void)!prctl(PR_SET_TIMERSLACK, 1000);
 	w->capture = checkpoint_capture_start(&w->capture_sock, e);
 	if (w->capture < 0)
 		return -1;

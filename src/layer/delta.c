@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-	DELTA_PASSES = 4, /* while programs run */
+	DELTA_PASSES = 8, /* while programs run */
+	DELTA_STUCK = 3, /* of them did not find less than half of what the one before them found */
 	DELTA_AHEAD = 8 * 1024 * 1024,
 	DELTA_XATTR_BUFFER = 1 << 17,
 };
@@ -120,15 +122,20 @@ static int delta_pass(struct delta_run *r, int stopped)
 /* Content is copied ahead until little changes between two passes. */
 static int delta_pass_ahead(struct delta_run *r, struct delta_sum *out)
 {
+	const struct timespec until_old = { .tv_nsec = DELTA_YOUNG_NS };
 	uint64_t last = UINT64_MAX;
+	unsigned stuck = 0;
 
 	for (unsigned i = 0; i < DELTA_PASSES; i++) {
 		if (delta_pass(r, 0) < 0)
 			return -1;
 		out->passes++;
-		if (r->changed_bytes < r->ahead || r->changed_bytes > last / 2)
+		stuck += r->changed_bytes > last / 2;
+		if (r->changed_bytes < r->ahead || stuck == DELTA_STUCK)
 			break;
 		last = r->changed_bytes;
+		if (r->left_young)
+			nanosleep(&until_old, NULL);
 	}
 	return 0;
 }

@@ -147,6 +147,13 @@ int delta_hash_file(struct delta_run *r, struct layer_index_fixed *f, int fd)
 
 /* ---- larger files: without their holes ---- */
 
+/* Bytes of an earlier copy become a hole. */
+static int copy_clear(const struct delta_run *r, const struct delta_copied *c, off_t at, off_t end)
+{
+	return at >= end || fallocate(r->d->layer, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				      (off_t)c->block * EROFS_BLOCK + at, end - at) == 0;
+}
+
 static int copy_part(struct delta_run *r, int fd, uint64_t to, off_t at, off_t end)
 {
 	if (lseek(r->d->layer, (off_t)to + at, SEEK_SET) < 0)
@@ -175,7 +182,11 @@ static int copy_large(struct delta_run *r, int fd, struct delta_copied *c)
 	while (at < size) {
 		off_t data = lseek(fd, at, SEEK_DATA), hole;
 
-		if (data < 0 || data >= size) /* ENXIO: only a hole is left */
+		if (data < 0 || data > size) /* ENXIO: only a hole is left */
+			data = size;
+		if (c->again && !copy_clear(r, c, at, data))
+			return copy_failed(r, "clear the copy of");
+		if (data == size)
 			break;
 		hole = lseek(fd, data, SEEK_HOLE);
 		if (hole <= data || hole > size)
@@ -192,15 +203,15 @@ static int copy_large(struct delta_run *r, int fd, struct delta_copied *c)
 
 /* ---- a file ---- */
 
-/* Blocks of the layer for the file. An earlier copy is replaced; its bytes become a hole. */
+/* Blocks of the layer for the file. A large file is written over its earlier copy, which is faster than into a hole. */
 static int copy_reserve(struct delta_run *r, struct delta_copied *c, uint64_t size)
 {
 	uint32_t blocks = (uint32_t)(size / EROFS_BLOCK + !!(size % EROFS_BLOCK));
 
-	if (c->blocks &&
-	    fallocate(r->d->layer, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)c->block * EROFS_BLOCK, (off_t)c->blocks * EROFS_BLOCK) < 0)
-		c->blocks = 0; /* not on this file system: other blocks, which are still holes */
+	c->again = size > DELTA_SMALL && blocks <= c->blocks;
+	if (!copy_clear(r, c, c->again ? (off_t)size : 0, (off_t)c->blocks * EROFS_BLOCK))
+		c->blocks = c->again =
+			0; /* not on this file system: other blocks, which are still holes */
 	if (blocks > c->blocks) {
 		c->block = erofs_write_reserve(&r->w, size);
 		c->blocks = blocks;
@@ -260,11 +271,24 @@ static int copy_is_valid(const struct delta_run *r, const struct delta_copied *c
 	       c->ctime_ns + DELTA_YOUNG_NS < (int64_t)c->trusted_ns;
 }
 
+/* No later pass could use a copy of the file: it is still being written. */
+static int copy_is_too_soon(struct delta_run *r, const struct delta_item *x)
+{
+	if (r->stopped || x->f.size <= DELTA_SMALL ||
+	    x->f.ctime_ns + DELTA_YOUNG_NS < (int64_t)r->began_ns)
+		return 0;
+	r->changed_bytes += x->f.size;
+	r->left_young = 1;
+	return 1;
+}
+
 int delta_copy_file(struct delta_run *r, struct delta_item *x, int fd)
 {
 	struct delta_copied *c = copied_find(r, x->f.ino);
 
 	if (!c || !copy_is_valid(r, c, x)) {
+		if (copy_is_too_soon(r, x))
+			return 0;
 		if (!c)
 			c = copied_add(r, x->f.ino);
 		if (copy_again(r, x, fd, c) < 0)

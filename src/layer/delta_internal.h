@@ -42,6 +42,7 @@ struct delta_copied { /* content in the layer, by inode */
 	uint64_t stored;     /* bytes that are not holes */
 	uint32_t block, blocks;
 	uint8_t hashed, mapped;
+	uint8_t again; /* written over an earlier copy */
 	uint8_t sha256[32];
 };
 
@@ -67,7 +68,8 @@ struct delta_run {
 	int too_much;
 	uint64_t began_ns; /* of the walk, after the list of mapped files */
 	struct delta_mapped mapped;
-	uint64_t changed_bytes; /* that this walk has copied */
+	uint64_t changed_bytes; /* that this walk has copied, or has left to a later one */
+	int left_young;         /* this walk has left files that were written just now */
 	uint64_t stored, files, deleted, content;
 	struct delta_copied *copied;
 	size_t ncopied, copied_room;

@@ -513,6 +513,7 @@ int delta_walk(struct delta_run *r)
 	r->path_len = r->depth = 0;
 	r->path[0] = 0;
 	r->files = r->deleted = r->content = r->changed_bytes = 0;
+	r->left_young = 0;
 	if (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(r->e, "open the writable layer");
 	r->dev = st.st_dev;
