@@ -337,6 +337,8 @@ struct box *call_box(struct call *c, unsigned param);
 struct box *call_box_any(struct call *c, unsigned param);
 void call_fail_paused(struct call *c, const struct box *b); /* that 409 */
 void call_hold(struct call *c, struct box *b); /* for a box that was not found by call_box() */
+/* The running or stopped box that the member `box` of the body names, not held. NULL: it was answered. */
+struct box *call_box_of_body(struct call *c);
 /* The same without holding the box: reading its state does not count as use. */
 struct box *call_box_peek(struct call *c, unsigned param);
 /* 0: answered with 503: a gateway may have moved the box to another node, so its end here would not be its end. */

@@ -263,3 +263,18 @@ int call_needs_adopt(struct call *c)
 	}
 	return call_adopt(c, &row);
 }
+
+struct box *call_box_of_body(struct call *c)
+{
+	const char *text = call_text(c, "box", "");
+	struct box *b = fleet_named(&c->api->fleet, c->who.team, text);
+
+	if (!b || (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0))
+		call_no_box(c, text);
+	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
+		call_error(c, 409, "conflict", "box: it is not running", box_state_name(b->state),
+			   "resume it first: POST /v1/boxes/{box}/resume");
+	else
+		return b;
+	return NULL;
+}

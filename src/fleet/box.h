@@ -253,6 +253,8 @@ void box_hold(struct box *b);    /* a request starts ... */
 void box_release(struct box *b); /* ... and ends */
 /* Reads again what its metadata says about its use, and row.root. */
 void box_read_marks(struct box *b);
+/* Stores other metadata. If that fails, the box keeps what it has. */
+must_check int box_set_metadata(struct box *b, char *take_metadata, struct err *e);
 int box_is_marked(const struct store_box *row, const char *word); /* checks its metadata */
 /* The text of metadata (NULL: none) with one more pair, for free(). */
 char *box_metadata_with(const char *metadata, const char *key, const char *value);

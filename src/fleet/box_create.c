@@ -393,6 +393,21 @@ void box_read_marks(struct box *b)
 			      : strstr(marks, "\"" BOX_REGISTRIES "\":\"0\"") == NULL);
 }
 
+int box_set_metadata(struct box *b, char *take_metadata, struct err *e)
+{
+	char *before = b->row.metadata;
+
+	b->row.metadata = take_metadata;
+	if (box_changed(b, e) < 0) {
+		free(b->row.metadata);
+		b->row.metadata = before;
+		return -1;
+	}
+	free(before);
+	box_read_marks(b);
+	return 0;
+}
+
 static void *copy_of(const void *v, size_t n)
 {
 	void *c = n ? malloc(n) : NULL;

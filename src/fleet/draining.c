@@ -71,18 +71,10 @@ int fleet_check_accepts(const struct fleet *f, struct err *e)
 
 int box_set_leaving(struct box *b, const char *snapshot, struct err *e)
 {
-	char *before = b->row.metadata;
-
-	b->row.metadata = snapshot ? box_metadata_with(before, BOX_LEAVING, snapshot)
-				   : box_metadata_without(before, BOX_LEAVING);
-	if (box_changed(b, e) < 0) {
-		free(b->row.metadata);
-		b->row.metadata = before;
-		return -1;
-	}
-	free(before);
-	box_read_marks(b);
-	return 0;
+	return box_set_metadata(b,
+				snapshot ? box_metadata_with(b->row.metadata, BOX_LEAVING, snapshot)
+					 : box_metadata_without(b->row.metadata, BOX_LEAVING),
+				e);
 }
 
 char *box_leaving_snapshot(const struct box *b)

@@ -420,23 +420,6 @@ static int agents_check_in_box(struct call *c, struct err *e)
 	return 0;
 }
 
-/* The box that the body names. NULL: it was answered. */
-static struct box *agents_find_box(struct call *c)
-{
-	const char *text = call_text(c, "box", "");
-	struct box *b = fleet_named(&c->api->fleet, c->who.team, text);
-
-	if (!b || (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0))
-		call_error(c, 404, "not_found", "box: there is no such box", text,
-			   "list them: GET /v1/boxes");
-	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
-		call_error(c, 409, "conflict", "box: it is not running", box_state_name(b->state),
-			   "resume it first: POST /v1/boxes/{box}/resume");
-	else
-		return b;
-	return NULL;
-}
-
 /* 1: agents_start() is called, or the request was answered. */
 static int agents_enter_box(struct call *c)
 {
@@ -447,7 +430,7 @@ static int agents_enter_box(struct call *c)
 		call_fail(c, &e);
 		return 1;
 	}
-	b = agents_find_box(c);
+	b = call_box_of_body(c);
 	if (!b)
 		return 1;
 	call_hold(c, b);

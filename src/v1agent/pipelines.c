@@ -189,25 +189,6 @@ static void answer_new(struct call *c, const char *id, struct idem *take_idem)
 	call_json(c, 202, doc);
 }
 
-/* The box with whose files the programs start. 0: it was answered. */
-static int pipelines_check_box(struct call *c)
-{
-	const char *text = call_text(c, "box", NULL);
-	const struct box *b = text ? fleet_named(&c->api->fleet, c->who.team, text) : NULL;
-
-	if (!text)
-		return 1;
-	if (!b || (c->who.box[0] && strcmp(c->who.box, b->row.id) != 0))
-		call_error(c, 404, "not_found", "box: there is no such box", text,
-			   "list them: GET /v1/boxes");
-	else if (b->state != BOX_RUNNING && b->state != BOX_STOPPED)
-		call_error(c, 409, "conflict", "box: it is not running", box_state_name(b->state),
-			   "resume it first: POST /v1/boxes/{box}/resume");
-	else
-		return 1;
-	return 0;
-}
-
 /* 0: the task is rejected, and that was answered. */
 static int pipelines_check_task(struct call *c)
 {
@@ -227,7 +208,7 @@ static int pipelines_check_task(struct call *c)
 			"packages are installed all the same; for the rest make a box: POST /v1/boxes");
 		return 0;
 	}
-	return pipelines_check_box(c);
+	return !call_get(c, "box") || call_box_of_body(c);
 }
 
 void pipelines_submit(struct call *c, const char *id)

@@ -48,21 +48,8 @@ static void copies_restart_answer(struct copies_restarting *take_x, struct box *
 /* The box is visible from now on. */
 static int copies_show(struct copies_restarting *x, struct box *b, struct err *e)
 {
-	json_t *marks = json_loads(b->row.metadata, 0, NULL);
-	char *before = b->row.metadata;
-
-	json_object_del(marks, BOX_RESTART);
-	b->row.metadata = json_dumps(marks, JSON_COMPACT);
-	json_decref(marks);
-	if (!b->row.metadata)
-		abort();
-	if (box_changed(b, e) < 0) {
-		free(b->row.metadata);
-		b->row.metadata = before;
+	if (box_set_metadata(b, box_metadata_without(b->row.metadata, BOX_RESTART), e) < 0)
 		return -1;
-	}
-	free(before);
-	box_read_marks(b);
 	fleet_emit(b->fleet, b->row.team, b->row.id, "box.restarted",
 		   json_pack("{s:s, s:I}", "snapshot", x->copy.id, "snapshot_created_ms",
 			     (json_int_t)(x->copy.created_ns / 1000000)));
