@@ -55,7 +55,7 @@ escape-copies: build ## the tests of isolation in forks with memory and in boxes
 bench-race: build ## eight attempts in copies of a box, together and one after the other (needs root)
 	@bench/race
 
-chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpoints and rollbacks (needs root; 10 minutes)
+chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpoints, rollbacks, merges and diffs (needs root; 10 minutes)
 	@KILLS=1000 ATOLL=$(abspath build/atoll) tests/system/checkpoint_kill.sh
 
 chaos-pause: build ## kill -9 of every process at 30 moments of pauses to the disk and resumes (needs root; minutes)

@@ -2,8 +2,10 @@
 """checkpoint_kill.py - kill -9 of the processes of a checkpoint, of the keeper and of the server at random moments.
 
 Started by tests/system/checkpoint_kill.sh, which has made the daemon. KILLS times: two files get a new value, a checkpoint (now
-and then a rollback) is requested, and one process dies meanwhile. Every checkpoint that was acknowledged must have both files
-with its value; the program of the box runs on between rollbacks; at the end no file, mount or process is left. Prints TAP."""
+and then a rollback, a merge with a fork or a diff) is requested, and one process dies meanwhile. Every checkpoint that was
+acknowledged must have all files with their values, a merge has changed the file of the fork or nothing, and a diff names what
+differs; the program of the box runs on between rollbacks and merges; at the end no file, mount or process is left. Prints TAP.
+ONLY=merge (or rollback, diff, checkpoint): all rounds after the first five are of this kind."""
 import http.client
 import json
 import os
@@ -141,7 +143,7 @@ def run(box, command, background=False):
 
 
 def value_of(box):
-    status, doc = run(box, "cat f g")
+    status, doc = run(box, "cat f g h")
     return doc["stdout"].split() if status in (200, 201) and doc.get("exit_code") == 0 else None
 
 
@@ -173,50 +175,90 @@ def kill_services(box):
         fail("keeper %s with services %s became %s" % (keeper, services, now))
 
 
+class Round:
+    """One request and what the box may have afterwards: lists of the values of f, g (its own) and h (of its fork)."""
+
+    def __init__(self, number, box, fork, had_h, acknowledged):
+        kinds = ["checkpoint"] * 11 + ["rollback"] * 3 + ["merge"] * 4 + ["diff"] * 2
+        self.kind = os.environ.get("ONLY") if number > 5 and os.environ.get("ONLY") else rng.choice(kinds)
+        if not acknowledged:
+            self.kind = "checkpoint"
+        self.number, self.before, self.after = number, [str(number)] * 2 + [had_h], None
+        self.method, self.body = "POST", {}
+        if self.kind == "checkpoint":
+            self.path = "/v1/boxes/%s/checkpoints" % box
+        elif self.kind == "merge":
+            until("a change of the fork", lambda: run(fork, "echo %d >h" % number)[1].get("exit_code") == 0)
+            self.path, self.body = "/v1/boxes/%s/merge" % box, {"from": fork, "on_conflict": "theirs"}
+            self.after = [str(number)] * 3
+        else:
+            id, self.other = rng.choice(acknowledged)
+            if self.kind == "rollback":
+                self.path, self.body, self.after = "/v1/boxes/%s/rollback" % box, {"to": id}, self.other
+            else:
+                self.method, self.path, self.body = "GET", "/v1/checkpoints/%s/diff" % id, None
+        self.ends_programs = self.after is not None
+        self.status, self.doc = 0, None
+
+    def send(self):
+        self.status, self.doc = ask(self.method, self.path, self.body)
+
+    def is_acknowledged(self):
+        return self.status in (200, 201)
+
+    def check(self, values):
+        allowed = [self.after] if self.after and self.is_acknowledged() else [self.before] + ([self.after] if self.after else [])
+        if values not in allowed:
+            fail("round %d, %s: the files are %s, not %s (%d)" % (self.number, self.kind, values, allowed, self.status))
+        if self.kind == "diff" and self.status == 200:
+            named = {x["path"].rsplit("/", 1)[-1] for x in self.doc["items"]}
+            differ = {name for name, a, b in zip("fgh", self.other, self.before) if a != b}
+            if not differ <= named:
+                fail("round %d: the diff names %s, and %s differ" % (self.number, sorted(named), sorted(differ)))
+
+
 def main():
     box = until("a box", lambda: ask("POST", "/v1/boxes", {})[1].get("id"))
-    acknowledged, services = [], list(processes().values()).count(1)
-    run(box, "for i in $(seq 200); do echo $i >file.$i; done")
+    acknowledged, services, kinds = [], list(processes().values()).count(1), {}
+    run(box, "echo 0 >h; for i in $(seq 200); do echo $i >file.$i; done")
+    fork = until("a fork", lambda: ask("POST", "/v1/boxes/%s/fork" % box, {})[1]["items"][0].get("box"))["id"]
+    had_h = "0"
     kill_services(box)
     until("a program", lambda: count_starts(box))
     for i in range(1, KILLS + 1):
         until("new values", lambda: run(box, "echo %d >f; echo %d >g" % (i, i))[1].get("exit_code") == 0)
-        answer = []
-        back = bool(acknowledged) and rng.random() < 0.2
-        if back:
-            id, value = rng.choice(acknowledged)
-            path, body = "/v1/boxes/%s/rollback" % box, {"to": id}
-        else:
-            path, body = "/v1/boxes/%s/checkpoints" % box, {}
-        request = threading.Thread(target=lambda: answer.append(ask("POST", path, body)))
+        now = Round(i, box, fork, had_h, acknowledged)
+        request = threading.Thread(target=now.send)
         request.start()
         time.sleep(rng.random() * 0.008)
         kill_one()
         request.join()
         until("the box", lambda: ask("GET", "/v1/boxes/" + box)[0] == 200)
-        status, doc = answer[0]
-        if status == 201:
-            acknowledged.append((doc["id"], i))
+        if now.is_acknowledged():
+            kinds[now.kind] = kinds.get(now.kind, 0) + 1
+        if now.status == 201:
+            acknowledged.append((now.doc["id"], now.before))
         values = until("the files", lambda: value_of(box))
-        allowed = ([[str(i)] * 2] if not back or status != 200 else []) + ([[str(value)] * 2] if back else [])
-        if values not in allowed:
-            fail("round %d: the files are %s, not %s (%d)" % (i, values, allowed, status))
-        if values != [str(i)] * 2 or back:
+        now.check(values)
+        had_h = values[2]
+        if now.ends_programs:
             until("a program", lambda: count_starts(box))
         before = until("the count", lambda: count(box) or None)
         until("the program to continue", lambda: (count(box) or 0) > before)
-    for id, value in acknowledged:
-        for name in "fg":
+    for id, values in acknowledged:
+        for name, value in zip("fgh", values):
             # The first request after the last kill can be the one that finds a process gone.
             data = until("file %s of checkpoint %s" % (name, id), lambda: file_of(id, name))
-            if data.split() != [str(value).encode()]:
-                fail("checkpoint %s has %r in %s, not %d" % (id, data[:200], name, value))
-    print("# seed %d: %d kills, %d acknowledged" % (SEED, KILLS, len(acknowledged)))
-    if len(acknowledged) < KILLS / 5:
-        fail("few checkpoints were acknowledged: a box does not recover from a kill")
-    ask("DELETE", "/v1/boxes/" + box)
-    for x in until("the list", lambda: ask("GET", "/v1/boxes/%s/checkpoints?limit=1000" % box)[1])["items"]:
-        ask("DELETE", "/v1/checkpoints/" + x["id"])
+            if data.split() != [value.encode()]:
+                fail("checkpoint %s has %r in %s, not %s" % (id, data[:200], name, value))
+    print("# seed %d: %d kills, acknowledged: %s" % (SEED, KILLS, json.dumps(kinds, sort_keys=True)))
+    if sum(kinds.values()) < KILLS / 5:
+        fail("few requests were acknowledged: a box does not recover from a kill")
+    for one in (box, fork):
+        ask("DELETE", "/v1/boxes/" + one)
+    for one in (box, fork):
+        for x in until("the list", lambda: ask("GET", "/v1/boxes/%s/checkpoints?limit=1000" % one)[1])["items"]:
+            ask("DELETE", "/v1/checkpoints/" + x["id"])
     files = lambda: [f for d in ("layers", "index") for f in os.listdir("%s/checkpoints/%s" % (STATE, d))]
     until("no files left", lambda: not files(), 90)
     until("only the keeper, its services and the worker that waits", lambda: is_quiet(services), 90, lambda: states(services))  # a worker that waits ends after a minute
