@@ -16,7 +16,7 @@ struct checkpoint_pausing {
 	struct checkpoint_job *job;
 	struct init_call asked;
 	const char *reason;
-	char box[ID_MAX + 1], author[STORE_NAME + 1];
+	char box[ID_MAX + 1], id[ID_MAX + 1], author[STORE_NAME + 1];
 };
 
 static void pause_undo(struct checkpoints *c, const struct store_checkpoint *row)
@@ -28,16 +28,24 @@ static void pause_undo(struct checkpoints *c, const struct store_checkpoint *row
 			 LOG_S("checkpoint", row->id), LOG_E(&e));
 }
 
+/* Its box is being killed, or has ended. */
+static void pause_stored(void *ctx)
+{
+	struct checkpoint_pausing *p = ctx;
+
+	checkpoint_memory_release(p->all, p->id);
+	free(p);
+}
+
 static void pause_taken(void *ctx, const struct store_checkpoint *row, const struct err *e)
 {
 	struct checkpoint_pausing *p = ctx;
 	struct checkpoints *c = p->all;
 	struct box *b = fleet_find(c->fleet, p->box);
 	struct err own;
-	int rc;
 
-	free(p);
 	if (!b || !b->storing) { /* it has ended meanwhile */
+		free(p);
 		if (row) {
 			checkpoint_memory_release(c, row->id);
 			pause_undo(c, row);
@@ -45,14 +53,15 @@ static void pause_taken(void *ctx, const struct store_checkpoint *row, const str
 		return;
 	}
 	if (e) {
+		free(p);
 		box_store_failed(b, e);
 		return;
 	}
-	rc = box_store(b, row, &own);
-	checkpoint_memory_release(c,
-				  row->id); /* its box is being killed, or its programs continue */
-	if (rc == 0)
+	memcpy(p->id, row->id, sizeof(p->id));
+	if (box_store(b, row, pause_stored, p, &own) == 0)
 		return;
+	free(p);
+	checkpoint_memory_release(c, row->id); /* its programs continue */
 	box_store_failed(b, &own);
 	pause_undo(c, row);
 }

@@ -129,6 +129,7 @@ void box_leave(struct box *b)
 void box_free(struct box *b)
 {
 	box_leave(b);
+	box_store_free(b);
 	fleet_call_hooks(b->fleet, before_free, b);
 	while (b->runs) {
 		struct exec *r = b->runs;

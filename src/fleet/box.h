@@ -168,6 +168,7 @@ struct box {
 	enum { STILL, PAUSING, RESUMING } moving; /* a request to freeze or thaw is in progress */
 	int rebooting; /* being resumed with its files only */
 	int storing;   /* being paused to the disk */
+	struct box_store_wait *store_wait; /* box_disk.c; NULL: its row is not being written to the disk */
 	int loading;   /* being resumed from there: its new box at the keeper is not complete */
 	int asked_load; /* the process image was requested from the disk */
 	int rising, rising_reboot; /* a resume was requested while it was being paused */
@@ -228,9 +229,11 @@ must_check int box_pause(struct box *b, int memory, struct box_wait *w, struct e
  * are stopped by the caller. w as for box_pause(). */
 must_check int box_store_check(const struct box *b, struct err *e);
 void box_store_begin(struct box *b, struct box_wait *w);
-/* Its files and programs are in this checkpoint: the row is written, then its box at the keeper is ended. -1: nothing was
- * written. */
-must_check int box_store(struct box *b, const struct store_checkpoint *in, struct err *e);
+/* Its files and programs are in this checkpoint: the row is written, and when the disk has it, the box at the keeper is
+ * ended. done is called once then, or when the box has ended, perhaps before this returns. -1: nothing was written, and it
+ * is not called. */
+must_check int box_store(struct box *b, const struct store_checkpoint *in, void (*done)(void *ctx),
+			 void *ctx, struct err *e);
 void box_store_failed(struct box *b, const struct err *e); /* it runs */
 /* Resumes a paused or stopped box, and restarts its lifetime; a box that is being paused is resumed
  * as soon as that is done. ERR_CONFLICT: the box runs. reboot: with its files only, like a stopped

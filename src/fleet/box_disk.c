@@ -3,6 +3,7 @@
  *   server                        keeper                        the row
  *   (programs are stopped, captured and saved: checkpoint/pause.c)
  *                                                               paused, image; the old box is in replaced_boxes
+ *   (the disk has the row)
  *   KILL                     ---> the old box and its programs end
  *   ...
  *   CREATE with the chain    ---> new box                       it is in replaced_boxes
@@ -20,8 +21,11 @@
 #include "base/log.h"
 #include "fleet/exec.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- pause ---- */
 
@@ -29,7 +33,9 @@ int box_store_check(const struct box *b, struct err *e)
 {
 	if (b->state != BOX_RUNNING || b->row.image[0])
 		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
-			       b->row.image[0] ? "being resumed" : box_state_name(b->state));
+			       b->storing        ? "being paused"
+			       : b->row.image[0] ? "being resumed"
+						 : box_state_name(b->state));
 	if (b->replacing)
 		return err_set(e, ERR_CONFLICT, "box %s is being rolled back by another request",
 			       b->row.id);
@@ -96,31 +102,105 @@ static int disk_write_paused(struct box *b, const struct store_checkpoint *in, s
 	return 0;
 }
 
-int box_store(struct box *b, const struct store_checkpoint *in, struct err *e)
-{
-	uint64_t before_us = b->row.cpu_before_us;
-	struct err own;
+struct box_store_wait {
+	struct watch rows; /* fd -1: none */
+	struct box *box;
+	uint64_t before_us;
+	void (*done)(void *ctx);
+	void *ctx;
+};
 
-	if (b->state != BOX_PAUSED || in->generation != b->row.generation)
-		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
-			       box_state_name(b->state));
-	run_writer_flush(&b->fleet->run_writer);
-	if (disk_write_paused(b, in, e) < 0)
-		return -1;
-	/* After a power failure the box would be lost without this row. Its programs are not continued for an error here:
-	 * every other client sees it paused. */
-	if (store_sync_wait(b->fleet->store, &own) < 0)
+static struct box_store_wait *disk_take_wait(struct box *b)
+{
+	struct box_store_wait *w = b->store_wait;
+
+	b->store_wait = NULL;
+	if (w && w->rows.fd >= 0) {
+		watch_stop(&w->rows);
+		close(w->rows.fd);
+	}
+	return w;
+}
+
+void box_store_ended(struct box *b)
+{
+	struct box_store_wait *w = disk_take_wait(b);
+
+	if (w)
+		w->done(w->ctx);
+	free(w);
+}
+
+void box_store_free(struct box *b)
+{
+	free(disk_take_wait(b));
+}
+
+/* After a power failure the box would be lost without its row. Its programs are not continued for an error here: every
+ * other client sees it paused. */
+static void disk_stored(struct box *b, const struct err *e)
+{
+	struct box_store_wait *w = disk_take_wait(b);
+
+	if (e)
 		log_warn("a paused box does not survive a power failure yet",
-			 LOG_S("box", b->row.id), LOG_E(&own));
+			 LOG_S("box", b->row.id), LOG_E(e));
 	b->storing = 0;
 	box_leave_init(b);
-	box_replace_end_old(b->fleet, b, box_keeper_id(b), before_us);
+	box_replace_end_old(b->fleet, b, box_keeper_id(b), w->before_us);
 	b->moving = STILL;
 	box_set_clock(b);
 	if (b->fleet->on_pause)
 		b->fleet->on_pause(b->fleet, b);
 	box_notify(&b->made, b, NULL);
 	box_pause_rise(b);
+	w->done(w->ctx);
+	free(w);
+}
+
+static void disk_row_synced(struct watch *x, unsigned what)
+{
+	struct box_store_wait *w = loop_owner(x, struct box_store_wait, rows);
+	char code = EIO;
+	struct err e;
+
+	(void)what;
+	(void)!read(x->fd, &code, 1);
+	errno = code;
+	if (code)
+		err_sys(&e, "write the database to the disk");
+	disk_stored(w->box, code ? &e : NULL);
+}
+
+int box_store(struct box *b, const struct store_checkpoint *in, void (*done)(void *ctx), void *ctx,
+	      struct err *e)
+{
+	struct box_store_wait *w;
+	struct err own;
+	int rows;
+
+	if (b->state != BOX_PAUSED || in->generation != b->row.generation)
+		return err_set(e, ERR_CONFLICT, "box %s is %s", b->row.id,
+			       box_state_name(b->state));
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		abort();
+	*w = (struct box_store_wait){
+		.rows.fd = -1, .box = b, .before_us = b->row.cpu_before_us, .done = done, .ctx = ctx
+	};
+	run_writer_flush(&b->fleet->run_writer);
+	if (disk_write_paused(b, in, e) < 0) {
+		free(w);
+		return -1;
+	}
+	b->store_wait = w;
+	rows = store_sync(b->fleet->store, &own);
+	if (rows < 0) {
+		disk_stored(b, &own);
+		return 0;
+	}
+	watch_init(&w->rows, b->fleet->loop, rows, disk_row_synced);
+	watch_want(&w->rows, LOOP_READ);
 	return 0;
 }
 

@@ -130,6 +130,7 @@ void box_finish(struct box *b, const struct wire_counters *figures)
 		box_count_cpu(b, figures);
 	box_replace_cancel(b);
 	b->storing = b->loading = 0;
+	box_store_ended(b);
 	if (b->made || b->risen || b->replaced) {
 		struct err gone;
 
@@ -216,6 +217,7 @@ void box_end(struct box *b, enum cause because, struct box_wait *w)
 		&b->fleet->keeper, WIRE_KILL,
 		b->runs || because == CAUSE_EXIT || !was_just_counted(b) ? WIRE_KILL_FIGURES : 0,
 		box_keeper_id(b), WIRE_DESTROYED, on_end, b);
+	box_store_ended(b);
 }
 
 /* The other server has replaced the box of the keeper: this connection was to the old
@@ -246,6 +248,8 @@ void box_conn_lost(struct init_conn *l, const struct err *why)
 	struct box *b = l->user;
 
 	port_conns_fail(b);
+	if (b->store_wait) /* it is on the disk already */
+		return;
 	if (b->loading || (b->row.image[0] && b->state == BOX_RUNNING)) {
 		box_disk_lost(b, why);
 		return;

@@ -38,6 +38,10 @@ void box_leave_init(struct box *b);
 /* Ends a box of the keeper that was replaced by `b`; before_us: what was charged before it. */
 void box_replace_end_old(struct fleet *f, const struct box *b, const char *keeper,
 			 uint64_t before_us);
+/* box_disk.c: the row of a pause is still being written to the disk, and the box has ended, or is freed. */
+void box_store_ended(struct box *b);
+void box_store_free(struct box *b);
+
 /* What CREATE needs for a box with the files of this checkpoint in place of `b`. alone: no other box has its volumes. */
 must_check int box_replace_spec(const struct box *b, const struct store_checkpoint *to, int alone,
 				struct box_spec *out, struct err *e);

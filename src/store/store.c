@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -266,20 +265,6 @@ int store_rollback(struct store *s)
 int store_sync(struct store *s, struct err *e)
 {
 	return wal_copier_sync(&s->wal_copier, e);
-}
-
-int store_sync_wait(struct store *s, struct err *e)
-{
-	auto_fd int fd = store_sync(s, e);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	char code = 0;
-
-	if (fd < 0)
-		return -1;
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-	errno = read(fd, &code, 1) == 1 ? code : EIO;
-	return errno ? err_sys(e, "write the database to the disk") : 0;
 }
 
 int store_commit(struct store *s, struct err *e)

@@ -62,8 +62,6 @@ must_check int store_begin(struct store *s, struct err *e);
 must_check int store_commit(struct store *s, struct err *e);
 /* A descriptor that is readable when everything committed before survives a power failure: one byte, 0 or an errno. */
 must_check int store_sync(struct store *s, struct err *e);
-/* The same; waits for the disk. */
-must_check int store_sync_wait(struct store *s, struct err *e);
 int store_rollback(struct store *s); /* returns -1 */
 /* The same for writes that fail for ERR_SYS only: in an open group they need no savepoint, because all of the group is
  * rolled back then. store_leave() gets what store_join() returned, and -1 as rc if a write failed. */

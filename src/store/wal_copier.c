@@ -89,12 +89,35 @@ static int wal_copier_copy(sqlite3 *db, unsigned *out_done)
 	return rc == SQLITE_OK && done >= log;
 }
 
+#ifdef ATOLL_TEST
+/* A disk that is slow: if FILE.hold exists, it becomes FILE.held, and the sync begins when that is removed. */
+static void wal_copier_hold(const char *file)
+{
+	enum { HOLD_MS = 10 };
+	char hold[4200], held[4200];
+
+	snprintf(hold, sizeof(hold), "%s.hold", file);
+	snprintf(held, sizeof(held), "%s.held", file);
+	if (rename(hold, held) < 0)
+		return;
+	while (access(held, F_OK) == 0)
+		nanosleep(&(struct timespec){ .tv_nsec = HOLD_MS * 1000000L }, NULL);
+}
+#else
+static void wal_copier_hold(const char *file)
+{
+	(void)file;
+}
+#endif
+
 /* The commits of synchronous = NORMAL are in the file, and not on the disk. */
 static void wal_copier_sync_now(const struct wal_copier *c, int notify)
 {
-	int fd = open(c->wal, O_RDWR | O_CLOEXEC);
+	int fd;
 	char code = 0;
 
+	wal_copier_hold(c->wal);
+	fd = open(c->wal, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fdatasync(fd) < 0)
 		code = (char)errno;
 	if (fd >= 0)
