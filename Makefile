@@ -61,7 +61,7 @@ chaos-checkpoints: build ## kill -9 of every process at 1,000 moments of checkpo
 chaos-pause: build ## kill -9 of every process at 30 moments of pauses to the disk and resumes (needs root; minutes)
 	@ATOLL=$(abspath build/atoll) tests/stress/pause_kill.sh
 
-power-cut: build ## block-level copies of the state disk at ten moments, and the durable checkpoints in each (needs root; a minute)
+power-cut: build ## block-level copies of the state disk at ten moments, and the durable checkpoints and paused boxes in each (needs root; a minute)
 	@ATOLL=$(abspath build/atoll) tests/stress/power_cut.sh
 
 bench-place: ## placement over a simulated fleet of 1,000 nodes
