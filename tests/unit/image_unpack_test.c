@@ -908,8 +908,8 @@ TEST(other_formats_are_rejected)
 					   "070701000000000000",
 					   "PK\3\4",
 					   "BZh91AY&SY",
-					   "\xfd"
-					   "7zXZ",
+					   ("\xfd"
+					    "7zXZ"),
 					   "hello" };
 
 	NEED_ROOT;

@@ -1568,6 +1568,7 @@ static void more_connections_than_streams_are_errors_and_not_the_end(struct box 
 	auto_fd int listener = local_port(&at, 1);
 	int fds[MANY], n = 0, errors = 0, i;
 
+	(void)listener; /* it is closed with this function */
 	w.port = ntohs(at.sin_port);
 	for (i = 0; i < MANY; i++) {
 		send_frame(b->conn, &w, sizeof(w), NULL, 0, -1);

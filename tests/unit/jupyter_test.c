@@ -92,7 +92,7 @@ TEST(a_message_is_accepted_only_with_its_key)
 	CHECK_STR(m.parent_id, "before");
 	CHECK_INT(json_string_length(json_object_get(m.content, "code")), 4);
 	jupyter_msg_fini(&m);
-	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), KEY + 1, &e), -1);
+	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), &KEY[1], &e), -1);
 	CHECK_INT(e.kind, ERR_DENIED);
 	CHECK_INT(jupyter_msg_parse(&m, frames, ARRAY_LEN(frames), "", &e), -1);
 	jupyter_out_fini(&l);
