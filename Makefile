@@ -97,7 +97,7 @@ check-deploy: ## render the manifests of deploy/kubernetes and validate them wit
 chaos-cluster: build ## leases of clusters with PostgreSQL, etcd and random faults (needs root; FAULTS=60; half an hour)
 	@tests/cluster/run.sh
 
-chaos-daemons: build ## gateways, nodes and boxes that restart elsewhere, with random faults (needs root; FAULTS=60; ten minutes)
+chaos-daemons: build ## gateways, nodes and boxes that restart elsewhere, with random faults (needs root; FAULTS=60, ENGINE=etcd; ten minutes)
 	@unshare --net python3 -B tests/cluster/daemons.py $(CURDIR)/build $${FAULTS:-60} $${SEED:-}
 
 node-loss: build ## single faults of nodes: lost in under 5 s, restarted elsewhere within 10 s (needs root; FAULTS=200; an hour)

@@ -128,12 +128,22 @@ static int box_restarts_here(const struct call *c, const char *box)
 	       store_copy_of_box(c->api->store, c->who.team, box, &e) > 0;
 }
 
-/* It moves to another node: the gateway that asks finds it there in a moment. */
+/* It moves to another node, or runs there: the gateway that asks knows that in a moment. */
 static int box_is_moving(const struct call *c, const char *box)
 {
 	const struct box *b = fleet_leaving(&c->api->fleet, c->who.team, box);
+	struct store_box row = { 0 };
+	struct err e;
+	int has_moved;
 
-	return b && (!c->who.box[0] || !strcmp(c->who.box, b->row.id));
+	if (b)
+		return !c->who.box[0] || !strcmp(c->who.box, b->row.id);
+	if (!c->req->trusted_peer || !id_valid(box) ||
+	    store_box_gone(c->api->store, c->who.team, box, &row, &e) < 0)
+		return 0;
+	has_moved = !strcmp(row.cause, cause_name(CAUSE_SUPERSEDED));
+	store_box_fini(&row);
+	return has_moved;
 }
 
 void call_no_box(struct call *c, const char *box)

@@ -115,6 +115,8 @@ static void leaving_plan_box(struct leaving *x, const struct node_status *from, 
 	int may_leave = json_is_true(json_object_get(want, "may_leave"));
 
 	snapshot = copies_lists_text(want, "leaving");
+	if (*snapshot || may_leave)
+		gateway_moved_hurry(x->conf->moved);
 	if ((!*snapshot && !may_leave) || node <= 0 || x->njobs >= LEAVING_JOBS ||
 	    leaving_find_job(x, box) ||
 	    (json_int_t)loop_now_ms() < json_integer_value(json_object_get(x->rests, box)) ||

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""daemons.py BUILD FAULTS [SEED] - `make chaos-daemons`: two gateways, three nodes, PostgreSQL, boxes with on_loss restart, and
-random faults, with the real daemons in network namespaces. Fails if a box was active on two nodes at once, if one has no owner
-30 s after the last fault, if its name names another box, or if a finished run is missing in the directory."""
+"""daemons.py BUILD FAULTS [SEED] - `make chaos-daemons`: two gateways, three nodes, PostgreSQL, with ENGINE=etcd also etcd, boxes
+with on_loss restart, and random faults, with the real daemons in network namespaces; every third time boxes move away from a node
+that drains. Fails if a box was active on two nodes at once, if one has no owner 30 s after the last fault, if its name names another
+box, if a request for it gets 404, or if a finished run is missing in the directory."""
 from rig import *
 
 build, faults = sys.argv[1], int(sys.argv[2])
@@ -58,13 +59,13 @@ def use(i):
         if status == 200 and answer.get("stdout", "").startswith("kept %d" % i):
             last_answer[i] = time.monotonic()
             runs.append(answer["id"])
-        elif status in (200, 404):
-            report("box %d: %s %s" % (i, status, str(answer)[:300]))
+        elif status == 404 or (status == 200 and answer.get("exit_code") is not None):  # programs of a box that moves are ended
+            report("box %d: %s %s" % (i, status, [answer.get(k) for k in ("error", "cause", "exit_code", "signal", "stdout", "stderr")]))
         time.sleep(0.3)
 
 
 # ---- faults ----
-times = {"lost": [], "answer": []}
+times = {"lost": [], "answer": [], "moved": []}
 
 
 def owned(node):
@@ -103,6 +104,28 @@ def fault(node, kind):
     until("copies on two other nodes", 60, lambda: c.has_copies(boxes))
 
 
+def move(node):
+    """Its boxes move to the other nodes; meanwhile a gateway or the node may end."""
+    mine = owned(node)
+    ends = random.choice((None, None, c.gateways[0], c.gateways[1], node))
+    note("boxes %s move from %s; end of %s" % (mine, node.name, ends and ends.name))
+    status, answer = c.ask("POST", "/v1/nodes/%s/drain" % node.name, {"move": True}, 20)
+    if status != 200:
+        report("drain of %s: %s %s" % (node.name, status, str(answer)[:300]))
+    at = time.monotonic()
+    if ends:
+        time.sleep(random.uniform(0, 2))
+        ends.kill()
+        time.sleep(random.uniform(0, 1))
+        ends.start()
+    until("%s has no boxes" % node.name, 60, lambda: not owned(node))
+    until("boxes %s answer" % mine, 45, lambda: all(last_answer.get(i, 0) > at + 2.6 for i in mine))
+    times["moved"].append(time.monotonic() - at)
+    until("%s is up" % node.name, 60, node.is_up)
+    until("%s takes boxes again" % node.name, 20, lambda: c.ask("POST", "/v1/nodes/%s/undrain" % node.name, None, 5)[0] == 200)
+    until("copies on two other nodes", 60, lambda: c.has_copies(boxes))
+
+
 def run():
     for i in range(BOXES):
         boxes.append(c.create(name="box%d" % i, on_loss="restart"))
@@ -122,6 +145,8 @@ def run():
             time.sleep(random.uniform(0, 3))
             gate.start()
             until("%s serves" % gate.name, 60, lambda: c.ask("GET", "/v1/who", None, 2, [gate])[0] == 200)
+        elif n % 3 == 1:
+            move(random.choice([x for x in c.nodes if owned(x)]))
         else:
             fault(random.choice(c.nodes), random.choice(("daemon", "machine", "link", "inbound", "outbound")))
         if bad:
@@ -143,6 +168,6 @@ def run():
 
 
 boxes = []
-with Cluster(build, 2, 3) as c:
+with Cluster(build, 2, 3, os.environ.get("ENGINE") == "etcd") as c:
     run()
 finish("%d faults, seed %d" % (faults, seed))
