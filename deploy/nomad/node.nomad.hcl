@@ -1,7 +1,7 @@
 # nomad job run deploy/nomad/node.nomad.hcl     Not run: no Nomad was available where this file was written.
 # Nodes: one for each machine with the meta value. The machine has joined (`atoll node join`) and has the package `atoll`; Nomad
 # starts the daemon as root, and the keeper outlives it, as with systemd. Nomad has no hook that runs before a task is stopped:
-# type `atoll node drain NAME --wait` before `nomad node drain`.
+# type `atoll node drain NAME --move --wait` before `nomad node drain`.
 job "atoll-node" {
   datacenters = ["dc1"]
   type        = "system"
