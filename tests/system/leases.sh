@@ -5,6 +5,7 @@
 . "$here/engines.lib"
 . "$here/cluster.lib"
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
+slow_tests=a_node_with_a_restored_state_folder_continues
 chmod a+x "$work" "$TMPDIR"
 leave() {
 	for at in "$work"/*/stopped; do [ ! -e "$at" ] || kill -CONT $(cat "$at") 2>/dev/null; done
@@ -125,6 +126,38 @@ a_node_that_does_not_answer_is_unreachable_then_lost_and_returns() {
 	# The gateway stores events, which its webhooks send.
 	is "$(sqlite3 "$work/gate/state/server/atoll.db" "select type from events where type like 'node.%' and data like '%\"one\"%' order by seq desc limit 3" | xargs)" \
 		'node.up node.lost node.unreachable'
+}
+
+a_node_with_a_restored_state_folder_continues() {
+	soon nodes_are "$are_up"
+	stop_machine one
+	cp -a "$work/one/state" "$work/one/backup"
+	start_node one
+	soon nodes_are "$are_up"
+	box_on one
+	old=$box
+	freeze one
+	soon nodes_are "$one one lost, $two two up"
+	thaw one
+	soon nodes_are "$are_up"
+	json POST "/v1/boxes/$old/execs" '{"command": "echo old"}'
+	is "$status" 200 "$(cat body)"
+	stop_machine one
+	rm -rf "$work/one/state"
+	mv "$work/one/backup" "$work/one/state"
+	start_node one
+	soon nodes_are "$are_up"
+	# It has a lease, its new rows count, and what it no longer has is not used.
+	box_on one '{"on_loss": "stop"}'
+	json POST "/v1/boxes/$box/execs" '{"command": "echo new"}'
+	is "$status $(of_body .stdout)" '200 new' "$(cat body)"
+	run=$(of_body .id)
+	run_is_listed() { ask GET /v1/runs && of_body '.items[].id' | grep -qx "$run"; }
+	soon run_is_listed
+	ask GET "/v1/boxes/$old"
+	is "$status" 404 "$(cat body)"
+	ask DELETE "/v1/boxes/$box"
+	is "$status" 204 "$(cat body)"
 }
 
 # The fence in the init of a box: the daemon of its node does not answer, and its programs are stopped.
