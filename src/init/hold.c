@@ -3,6 +3,7 @@
 #include "init/conn.h"
 #include "init/exec.h"
 #include "init/zygote_child.h"
+#include "initlib/boot_id.h"
 #include "initlib/scratch.h"
 #include "initlib/sys.h"
 #include "initlib/str.h"
@@ -327,6 +328,7 @@ int hold_import(const struct wire_exec_state *from, const int *fds)
 	struct exec *x = exec_new(s.head.ref);
 	int err = x ? hold_open_streams(x, &s, fds) : -ENOSPC;
 
+	boot_due();
 	if (!err)
 		err = hold_read_content(x, &s, fds[0]);
 	if (err) {

@@ -30,8 +30,8 @@ not_for_copies='the_file_size_limit_is_enforced a_box_has_its_own_terminals
 	an_ordinary_user_has_fewer_isolation_features_and_they_are_listed
 	a_keeper_that_exits_leaves_no_cgroup_record_or_file'
 forked='host_files_are_out_of_reach rlimits_are_those_of_the_policy the_oom_killer_prefers_boxes_to_host_processes
-	every_process_of_a_box_is_in_its_cgroups_with_its_limits'
-resumed='a_program_runs_as_user_and_has_no_other_ids no_namespace_can_be_created_or_entered
+	every_process_of_a_box_is_in_its_cgroups_with_its_limits each_box_has_its_own_boot_id'
+resumed='each_box_has_its_own_boot_id a_program_runs_as_user_and_has_no_other_ids no_namespace_can_be_created_or_entered
 	the_oom_killer_prefers_boxes_to_host_processes'
 if [ "${COPIES-}" = all ]; then
 	forked=$(for file in $files; do tests_of "$here/$file.sh"; done)
