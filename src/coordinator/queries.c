@@ -55,10 +55,8 @@ static const struct query queries[] = {
 	{ "accounts_trim", 0, { {
 		"delete from atoll.changes where at < now() - interval '2 hours'", 0 } } },
 	/* A batch of rows of a node. $1: its number, $2: the rows, $3: the letters with which its ids begin. Rows are written
-	 * once: by revision, or by node and number. Losing the last ones in a crash of the server is harmless for lists, so
-	 * the commit does not wait for the disk. */
+	 * once: by revision, or by node and number. The node forgets them after the answer, so the commit waits for the disk. */
 	{ "directory_rows", 3, { {
-		"set local synchronous_commit = off", 0 }, {
 		DIRECTORY_BOXES, 3 }, {
 		"insert into atoll.runs as r (id, node, rev, team, box, cause, running, at_ns, day, row)"
 		" select distinct on (x.id, x.at_ns) x.id, $1::int, x.rev, x.team, coalesce(x.row ->> 'box', ''),"
@@ -76,7 +74,7 @@ static const struct query queries[] = {
 		" select distinct on (x.kind, x.id) $1::int, x.kind, x.id, x.rev, x.team, x.at_ns / 86400000000000, x.row"
 		" from jsonb_to_recordset($2::jsonb) as x(kind text, id text, rev bigint, team text, at_ns bigint, row jsonb) where x.kind in ('usage', 'day') order by x.kind, x.id, x.rev desc"
 		" on conflict (node, kind, id) do update set rev = excluded.rev, row = excluded.row where u.rev < excluded.rev", 2 } } },
-	/* The same of new boxes only, for a row that its gateway has from the answer of the node. */
+	/* The same of new boxes only, for a row that its gateway has from the answer of the node, which sends it, too. */
 	{ "directory_boxes", 3, { {
 		"set local synchronous_commit = off", 0 }, {
 		DIRECTORY_BOXES, 3 } } },

@@ -172,6 +172,10 @@ with Cluster(build, 2, 3, engine == "etcd") as c:
                 note("%d rows were in the directory %.1f s after PostgreSQL was back" % (sum(map(len, missed.values())), took))
                 if took > 5:
                     report("the rows needed more than 5 s")
+            else:
+                for table in missed:
+                    left = sorted(missed[table] - set(c.sql("select id from atoll." + table)))
+                    note("%d of %d %s are missing: %s" % (len(left), len(missed[table]), table, left[:5]))
             until("all rows are in the directory", 5, lambda: stored(c))
         until("names are given again", 30, lambda: c.ask("POST", "/v1/boxes", {"name": "after-%s" % name}, 10)[0] in (201, 409))
         until("all nodes are up", 30, lambda: c.states(c.gateways[0]) == ["up"] * 3)
