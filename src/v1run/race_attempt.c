@@ -189,6 +189,20 @@ static void attempt_made(struct box_wait *w, struct box *b, const struct err *e)
 	attempt_call(a, json_array_get(r->programs, (size_t)(a - r->v)), attempt_ran);
 }
 
+/* Read for each copy: layers of a checkpoint may be merged while a race runs. */
+static int attempt_read_layers(struct race *r, struct err *e)
+{
+	struct store_checkpoint row = { 0 };
+
+	if (store_checkpoint_get(r->call->api->store, r->call->who.team, r->checkpoint, &row, e) <
+	    0)
+		return -1;
+	r->want.nchain = row.nchain;
+	memcpy(r->want.chain, row.chain, sizeof(row.chain));
+	store_checkpoint_fini(&row);
+	return 0;
+}
+
 void race_attempt_begin(struct race_attempt *a)
 {
 	struct call *c = a->race->call;
@@ -200,7 +214,8 @@ void race_attempt_begin(struct race_attempt *a)
 	a->made = (struct box_wait){ .done = attempt_made };
 	if (quota_boxes_left(c->api, c->who.team) == 0)
 		attempt_fail(a, "the team has as many boxes as it may (quota)");
-	else if (box_create(&c->api->fleet, &a->race->want, &a->made, &b, &e) < 0)
+	else if (attempt_read_layers(a->race, &e) < 0 ||
+		 box_create(&c->api->fleet, &a->race->want, &a->made, &b, &e) < 0)
 		attempt_fail(a, e.msg);
 }
 
