@@ -116,6 +116,7 @@ TEST(nothing_is_created_outside_the_folder)
 	static const char *const names[] = { "../x", "a/../../x", "/tmp/untar-outside",
 					     "..",   "a/..",      "./../x" };
 	auto_buf struct buf tar = { 0 };
+	int had = access("/tmp/x", F_OK);
 	struct untar u;
 	struct err e;
 
@@ -127,7 +128,7 @@ TEST(nothing_is_created_outside_the_folder)
 	CHECK_INT((int)u.skipped, (int)ARRAY_LEN(names));
 	CHECK_STR(content("good"), "y");
 	CHECK(access("/tmp/untar-outside", F_OK) < 0);
-	CHECK(access("/tmp/x", F_OK) < 0);
+	CHECK_INT(access("/tmp/x", F_OK), had);
 	end();
 }
 
