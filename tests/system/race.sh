@@ -132,7 +132,7 @@ bad_requests_are_rejected() {
 	is "$code" 403 "$body"
 	api POST "/v1/boxes/none/race" '{"attempts":[{"command":"true"}],"check":{"command":"true"}}'
 	is "$code" 404 "$body"
-	race '{attempts: [{language: "klingon", code: "x"}, {command: "true"}], check: {command: "true"}}' # one cannot run
+	race '{attempts: [{language: "klingon", code: "x"}, {command: "true"}], check: {command: "true"}, keep: "best"}' # one cannot run
 	is "$(get '[.results[0].state, (.results[0].message | contains("klingon")), .winner] | map(tostring) | join(" ")')" "error true 1" "$body"
 	api DELETE "/v1/boxes/$box"
 }
