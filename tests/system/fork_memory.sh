@@ -447,7 +447,7 @@ what_cannot_be_captured_is_named_and_not_harmed() {
 # ---- kill -9 ----
 
 keeper() { "$ATOLL" doctor --json | grep -o 'pid [0-9]*' | head -n 1 | cut -d ' ' -f 2; }
-images() { for p in $(pgrep -P "$(pgrep -P "$keeper" -x atoll-images)"); do echo "$p"; pgrep -P "$p"; done; }
+images() { for p in $(pgrep -P "$(pgrep -P "$keeper" -x atoll-images)"); do echo "$p"; pgrep -P "$p" || :; done; }
 no_images() { [ -z "$(images)" ]; }
 # The source answers, and nothing of a fork is left but whole boxes.
 # The program and the nap; and processes of init itself that serve requests for files.
