@@ -128,6 +128,7 @@ static void isolation_request(struct fleet *f, uint16_t flags)
 	struct frame ask = sock_head(WIRE_TIERS, 0);
 
 	ask.flags = flags;
+	f->isolation.asked_ms = loop_now_ms();
 	f->isolation.asking = keeper_client_request(&f->keeper, &ask, sizeof(ask), WIRE_TIERS_REPLY,
 						    isolation_on_facts, f);
 }
@@ -492,6 +493,15 @@ static char *isolation_describe(const struct fleet *f, const struct choose_polic
 	return text;
 }
 
+/* What the rejection names may have been installed since the facts were requested: the next request must not wait for a minute. */
+static void isolation_rejected(struct fleet *f)
+{
+	struct isolation *x = &f->isolation;
+
+	if (x->asked_ms && !x->asking && loop_now_ms() - x->asked_ms > CHANGED_MS)
+		timer_set(&x->again, 0);
+}
+
 /* The message has as many whole lines as fit. */
 static int isolation_reject(struct fleet *f, const struct choose_policy *p,
 			    const struct choose_request *q, const struct choose_result *r,
@@ -514,6 +524,7 @@ static int isolation_reject(struct fleet *f, const struct choose_policy *p,
 			m += (size_t)snprintf(e->msg + m, sizeof(e->msg) - m, "; %s: %s",
 					      choose_tier_name(i), why);
 	}
+	isolation_rejected(f);
 	e->sys = ENOTSUP;
 	snprintf(x->rejected.message, sizeof(x->rejected.message), "%s", e->msg);
 	return -1;

@@ -34,6 +34,7 @@ struct isolation {
 	struct choose_facts judged; /* of both */
 	struct timer again;
 	struct keeper_call *asking;
+	uint64_t asked_ms; /* when the facts were last requested; 0: never */
 	unsigned outdated; /* requests that follow soon, because an engine has changed */
 	void (*refreshed)(struct fleet *f, int ok); /* of isolation_refresh(); NULL: none waits */
 	/* Set by the daemon; NULL: no tier is proven. Called when facts were received or

@@ -41,9 +41,19 @@ static int tier_engine_look(const char *path, struct tier_engine *out)
 	return 1;
 }
 
-static int tier_engine_is_file(const struct tier *t, const struct wire_tier_facts *f)
+/* The file that was examined; before one is installed, the first place that has one now. NULL: there is none. */
+static const char *tier_engine_file(const struct tier *t, const struct wire_tier_facts *f)
 {
-	return t && t->outer_box && strncmp(f->engine, "/usr/", 5) == 0;
+	struct tier_engine found;
+
+	if (!t || !t->places)
+		return NULL;
+	if (strncmp(f->engine, "/usr/", 5) == 0)
+		return f->engine;
+	for (const char *const *place = t->places; *place; place++)
+		if (tier_engine_look(*place, &found))
+			return *place;
+	return NULL;
 }
 
 static int tier_engine_same_time(const struct timespec *a, const struct timespec *b)
@@ -57,15 +67,16 @@ static void tier_engine_learn(struct keeper *k, const struct wire_tier_facts *ne
 {
 	const struct wire_tier_facts *old = &k->tiers.facts[new->tier];
 	struct tier_engine *file = &k->tiers.engines[new->tier];
+	const char *path = tier_engine_file(tier_find(new->tier), new);
 
 	*file = (struct tier_engine){ 0 };
-	if (!tier_engine_is_file(tier_find(new->tier), new))
+	if (!path)
 		return;
 	if (old->sha256[0] && strcmp(old->sha256, new->sha256) != 0) {
 		k->tiers.changed |= 1u << new->tier;
 		tier_pool_end(k, new->tier);
 	}
-	if (tier_engine_look(new->engine, file) && file->changed.tv_sec >= k->tiers.begun_s)
+	if (tier_engine_look(path, file) && file->changed.tv_sec >= k->tiers.begun_s)
 		*file = (struct tier_engine){ 0 };
 }
 
@@ -74,13 +85,13 @@ static void tier_engine_learn(struct keeper *k, const struct wire_tier_facts *ne
 static int tier_engine_is_same(const struct keeper *k, unsigned tier)
 {
 	const struct tier_engine *was = &k->tiers.engines[tier];
+	const char *path = tier_engine_file(tier_find(tier), &k->tiers.facts[tier]);
 	struct tier_engine is;
 
-	if (!tier_engine_is_file(tier_find(tier), &k->tiers.facts[tier]))
-		return 1;
-	return tier_engine_look(k->tiers.facts[tier].engine, &is) && is.dev == was->dev &&
-	       is.ino == was->ino && is.size == was->size &&
-	       tier_engine_same_time(&is.modified, &was->modified) &&
+	if (!path)
+		return !was->ino; /* as when it was examined: not installed */
+	return tier_engine_look(path, &is) && is.dev == was->dev && is.ino == was->ino &&
+	       is.size == was->size && tier_engine_same_time(&is.modified, &was->modified) &&
 	       tier_engine_same_time(&is.changed, &was->changed);
 }
 
@@ -276,7 +287,7 @@ static int tier_reject_changed(struct keeper *k, unsigned tier, struct err *e)
 		e, ERR_CONFLICT,
 		"isolation tier %s: %.100s has changed and is examined again; repeat the request, "
 		"or type: atoll prove %s",
-		tier_name(tier), f->engine, tier_name(tier));
+		tier_name(tier), f->engine[0] ? f->engine : "its engine", tier_name(tier));
 }
 
 int tier_admit(struct keeper *k, struct client *c, const struct wire_create *w,

@@ -401,22 +401,23 @@ int gvisor_probe_file(const char *path, int limit_ms, struct wire_tier_facts *ou
 	return 0;
 }
 
+const char *const gvisor_places[] = { "/usr/bin/runsc", "/usr/local/bin/runsc", NULL };
+
 int gvisor_probe(const struct tier_host *h, struct wire_tier_facts *out, struct err *e)
 {
-	static const char *const paths[] = { "/usr/bin/runsc", "/usr/local/bin/runsc" };
 	char real[WIRE_PATH > PATH_MAX ? WIRE_PATH : PATH_MAX];
 
 	if (h->rootless)
 		return err_set(e, ERR_DENIED,
 			       "needs a range of uids, so a keeper that runs as root");
-	for (unsigned i = 0; i < ARRAY_LEN(paths); i++) {
-		if (!realpath(paths[i], real))
+	for (const char *const *place = gvisor_places; *place; place++) {
+		if (!realpath(*place, real))
 			continue;
 		if (strncmp(real, "/usr/", 5) != 0 || strlen(real) >= sizeof(out->engine))
 			return err_set(e, ERR_DENIED,
 				       "%s leads to %.80s, which outer boxes do not see: copy it "
 				       "below /usr",
-				       paths[i], real);
+				       *place, real);
 		return gvisor_probe_file(real, PROBE_MS, out, e);
 	}
 	return err_set(e, ERR_NOT_FOUND, "runsc is not installed " INSTALL);

@@ -25,6 +25,7 @@ must_check int gvisor_probe_file(const char *path, int limit_ms, struct wire_tie
 				 struct err *e);
 
 /* Of the row of the table. */
+extern const char *const gvisor_places[];
 int gvisor_probe(const struct tier_host *h, struct wire_tier_facts *out, struct err *e);
 int gvisor_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,
 		     const struct wire_box *about, struct spec *sp, struct jail_engine *out,

@@ -326,6 +326,8 @@ static const char *qemu_changed(const struct tier_host *h, const struct vm_manif
 	return NULL;
 }
 
+const char *const qemu_places[] = { QEMU_PATH, NULL };
+
 int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tier_facts *out,
 		    struct err *e)
 {

@@ -55,6 +55,7 @@ extern const char qemu_clone_requests[];
 
 int qemu_probe_path(const char *path, const struct tier_host *h, struct wire_tier_facts *out,
 		    struct err *e); /* path: of QEMU; tests have others */
+extern const char *const qemu_places[];
 int qemu_probe(const struct tier_host *h, struct wire_tier_facts *out, struct err *e);
 int qemu_prepare(const struct tier_host *h, const struct wire_tier_facts *f, struct err *e);
 int qemu_outer_box(const struct tier_host *h, const struct wire_tier_facts *f,

@@ -37,6 +37,9 @@ struct tier {
 	uint64_t mem_min_bytes; /* smallest memory limit of a request; 0: that of every box */
 	uint32_t pids_times, pids_extra;
 	uint32_t start_ms; /* from the launch to HELLO of the guest stub; 0: 10 s */
+	/* Where probe() looks for its engine, NULL-terminated: the keeper examines the tier again when the first of these
+	 * that exists is another file. NULL: it has no engine. */
+	const char *const *places;
 	/* Sets state, engine, version, sha256, platform, emulated; unsupported may get more bits. -1:
 	 * unavailable, the message is the reason with the command that helps. NULL: offered. */
 	int (*probe)(const struct tier_host *h, struct wire_tier_facts *out, struct err *e);

@@ -30,9 +30,7 @@ only_containers_are_offered_and_every_other_tier_names_its_command() {
 
 boxes_of_gvisor_work_after_runsc_was_installed() {
 	[ -x /mnt/runsc ] || skip "no runsc on this host (apt install runsc)"
-	mv /mnt/runsc /usr/bin/runsc
-	api POST /v1/tiers/refresh
-	is "$code" 200 "$body"
+	mv /mnt/runsc /usr/bin/runsc # no refresh: a rejection makes the daemon look again
 	in_gvisor() { out=$("$ATOLL" run --isolation gvisor -- uname -r) && [ "$out" = 4.4.0 ]; } # after its proof
 	soon in_gvisor
 	is "$(tier gvisor status)" ok
