@@ -145,10 +145,13 @@ static const char **item_words(size_t n)
 	return w;
 }
 
+/* named_ms: the time that the item or the batch names; 0: none. */
 static void add_step(struct batch_item *x, const char *what, const char **take_argv,
-		     uint32_t wall_ms)
+		     uint32_t named_ms, uint32_t usual_ms)
 {
-	x->steps[x->nsteps++] = (struct batch_item_step){ what, take_argv, wall_ms };
+	x->steps[x->nsteps++] =
+		(struct batch_item_step){ what, take_argv, named_ms ? named_ms : usual_ms,
+					  !named_ms };
 }
 
 static int plan_command(struct batch_item *x, const json_t *command, uint32_t run_ms, struct err *e)
@@ -156,7 +159,7 @@ static int plan_command(struct batch_item *x, const json_t *command, uint32_t ru
 	if (!json_is_string(command) &&
 	    (!json_is_array(command) || !json_array_size(command) || !is_texts(command)))
 		return item_wrong(e, "command", "a text for the shell, or a list of texts");
-	add_step(x, "run", program_command(command), run_ms);
+	add_step(x, "run", program_command(command), run_ms, ITEM_RUN_MS);
 	return 0;
 }
 
@@ -198,7 +201,7 @@ static int plan_language(struct batch_item *x, const char *name, const struct wi
 		int last = i == n - 1;
 
 		add_step(x, steps[i].what, row_words(x, steps[i].row, last ? args : NULL),
-			 last ? run_ms : compile_ms);
+			 last ? run_ms : compile_ms, last ? ITEM_RUN_MS : ITEM_COMPILE_MS);
 	}
 	return n < 0 ? -1 : 0;
 }
@@ -342,8 +345,7 @@ static int item_plan(struct batch_item *x, const struct batch_item_defaults *d, 
 		     *args = json_object_get(x->doc, "args"),
 		     *input = json_object_get(x->doc, "stdin");
 	const char *language = json_string_value(json_object_get(x->doc, "language"));
-	uint64_t run_ms = d->run_ms ? d->run_ms : ITEM_RUN_MS, compile_ms = ITEM_COMPILE_MS,
-		 most = d->max_output;
+	uint64_t run_ms = d->run_ms, compile_ms = 0, most = d->max_output;
 	int coded = code || json_object_get(x->doc, "entry");
 
 	if (!language && !command && d->language[0])

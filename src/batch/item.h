@@ -38,6 +38,7 @@ struct batch_item_step {
 	const char *what; /* "compile", "run" */
 	const char **argv;
 	uint32_t wall_ms;
+	int is_usual; /* neither the item nor the batch names this time */
 };
 
 struct batch_item {

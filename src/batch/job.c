@@ -666,15 +666,19 @@ static void on_box(void *ctx, const struct frame *f, size_t len, int *fd, const 
 		start_step(j);
 }
 
-/* The plan of the team may lower the time of each step. */
+/* Emulated programs have longer; the plan of the team may lower the time of each step. */
 static void job_limit_time(struct batch_job *j, const struct fleet_accounts *a)
 {
 	const char *team = j->warm_team ? j->warm_team : j->team;
 	uint64_t most = a->max_run_ms && team ? a->max_run_ms(a->ctx, team) : 0;
 
-	for (unsigned i = 0; most && i < j->item.nsteps; i++)
-		if (!j->item.steps[i].wall_ms || j->item.steps[i].wall_ms > most)
-			j->item.steps[i].wall_ms = (uint32_t)most;
+	for (struct batch_item_step *s = j->item.steps; s < j->item.steps + j->item.nsteps; s++) {
+		if (s->is_usual && j->tier.emulated)
+			s->wall_ms *= ISOLATION_EMULATED_TIMES;
+		s->is_usual = 0; /* an item whose box was lost starts again */
+		if (most && (!s->wall_ms || s->wall_ms > most))
+			s->wall_ms = (uint32_t)most;
+	}
 }
 
 int batch_job_choose(struct batch_job *j, struct fleet *f, const char *key,

@@ -556,6 +556,7 @@ int isolation_choose(struct fleet *f, const struct isolation_ask *a, int want_te
 		.tier = r.tier,
 		.flags = wire_tier_flags(choose_wire_tier(r.tier)),
 		.no_zygote = f->isolation.facts[r.tier].unsupported >> WIRE_NEED_ZYGOTE & 1,
+		.emulated = f->isolation.facts[r.tier].emulated != 0,
 	};
 	if (want_text)
 		out->text = isolation_describe(f, &p, &q, &r);

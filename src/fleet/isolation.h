@@ -100,6 +100,7 @@ struct isolation_choice {
 	enum choose_tier tier;
 	uint16_t flags; /* of CREATE */
 	int no_zygote;  /* the tier has no warm interpreters */
+	int emulated;   /* as isolation_is_emulated() */
 	char *text;     /* JSON for row.isolation, for free(); NULL: not requested */
 };
 /* ERR_CONFLICT with sys ENOTSUP: no tier fits; isolation_lines() has the reasons. want_text 0: only the tier is
@@ -116,12 +117,16 @@ must_check int isolation_check_program(const struct store_box *row, const char *
 const char *isolation_lines(const struct fleet *f, const struct err *e);
 int isolation_is_rejection(const struct err *e);
 
+enum { ISOLATION_EMULATED_TIMES = 5 }; /* isolation_usual_ms() */
+
 /* ---- JSON ---- */
 
 /* `isolation` of a box: what its row has, and the features in force. names: of row.layers, NULL-terminated. */
 json_t *isolation_json(const struct store_box *row, const char *const *names);
 /* 1: the processor of its programs is emulated; they are several times slower. */
 int isolation_is_emulated(const struct store_box *row);
+/* A time limit that no request names, for programs of that box: five times as long where they are emulated. */
+uint64_t isolation_usual_ms(const struct store_box *row, uint64_t ms);
 /* 1: init is the first process of the box, and can stop all others (on_loss). */
 int isolation_can_stop_all(uint16_t tier);
 /* Adds what the guest of a new box has reported (wire_box.inner) to the text of its choice. */

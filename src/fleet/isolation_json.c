@@ -86,6 +86,11 @@ int isolation_is_emulated(const struct store_box *row)
 	return emulated;
 }
 
+uint64_t isolation_usual_ms(const struct store_box *row, uint64_t ms)
+{
+	return isolation_is_emulated(row) ? ms * ISOLATION_EMULATED_TIMES : ms;
+}
+
 static const char *isolation_state(const struct isolation *x, enum choose_tier t)
 {
 	const struct choose_fact *c = &x->judged.tier[t];

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "fleet/box_secrets.h"
+#include "fleet/isolation.h"
 #include "record/record.h"
 #include "notebook/context.h"
 #include "lang/driver.h"
@@ -348,7 +349,7 @@ struct cell *cells_give(struct call *c, struct context *ctx, const struct cell_w
 static void run_in(struct call *c, struct context *ctx)
 {
 	const json_t *code = call_get(c, "code"), *input = call_get(c, "input");
-	int64_t usual_ms = (int64_t)c->api->fleet.conf.cell_ms;
+	int64_t usual_ms = (int64_t)isolation_usual_ms(&ctx->box->row, c->api->fleet.conf.cell_ms);
 	enum event_stream_kind kind = event_stream_wanted(c);
 	struct cell_want want = {
 		.code = json_string_value(code),

@@ -4,6 +4,7 @@
 #include "v1run/cells.h"
 #include "record/changes.h"
 #include "fleet/box.h"
+#include "fleet/isolation.h"
 #include "notebook/context.h"
 
 #include <string.h>
@@ -165,12 +166,12 @@ static struct context *fragment_cell_context(struct call *c, struct box *b)
 void fragment_cell_run(struct call *c, struct box *b)
 {
 	const json_t *code = call_get(c, "cell_code");
+	int64_t usual_ms = (int64_t)isolation_usual_ms(&b->row, c->api->fleet.conf.cell_ms);
 	struct cell_want want = { .code = json_string_value(code),
 				  .code_len = json_string_length(code),
 				  .timeout_ms = plan_limits_run_ms(
 					  c->api, c->who.team,
-					  (uint64_t)call_int(c, "timeout_ms",
-							     (int64_t)c->api->fleet.conf.cell_ms)),
+					  (uint64_t)call_int(c, "timeout_ms", usual_ms)),
 				  .no_input = 1 };
 	struct fragment_cell *s = call_alloc(c, sizeof(*s));
 	struct context *ctx;

@@ -9,6 +9,7 @@
 #include "record/changes.h"
 #include "fleet/exec.h"
 #include "fleet/exec_reader.h"
+#include "fleet/isolation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -181,11 +182,11 @@ void fragment_server_await(struct call *c, const struct exec *r)
 						      .over = fragment_server_over };
 	static const uint64_t from[2] = { 0, 0 };
 	struct fragment_server *s = call_alloc(c, sizeof(*s));
+	int64_t usual_ms = (int64_t)isolation_usual_ms(&r->box->row, FRAGMENT_SERVER_MS);
 
 	*s = (struct fragment_server){ .call = c,
 				       .port = (uint16_t)call_int(c, "port", 0),
-				       .patience_ms = (uint64_t)call_int(c, "ready_ms",
-									 FRAGMENT_SERVER_MS) };
+				       .patience_ms = (uint64_t)call_int(c, "ready_ms", usual_ms) };
 	snprintf(s->box, sizeof(s->box), "%s", r->box->row.id);
 	snprintf(s->exec, sizeof(s->exec), "%s", r->id);
 	c->state = s;

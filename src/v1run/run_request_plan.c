@@ -138,11 +138,13 @@ static void add_step(struct run_request_plan *p, struct run_step take_step)
 }
 
 /* How long a stage may take: the requested time, else the default. */
-static uint32_t stage_ms(const struct run_request_plan *p, const char *name, uint64_t usual)
+static void plan_stage_time(const struct run_request_plan *p, const char *name, uint64_t usual,
+			    struct run_step *s)
 {
 	const json_t *ms = json_object_get(json_object_get(p->body, "timeouts"), name);
 
-	return json_is_integer(ms) ? (uint32_t)json_integer_value(ms) : (uint32_t)usual;
+	s->is_usual = !json_is_integer(ms);
+	s->wall_ms = s->is_usual ? (uint32_t)usual : (uint32_t)json_integer_value(ms);
 }
 
 /* For a program without a requested time: the default of its language; no limit for background and
@@ -191,13 +193,13 @@ static void plan_install(struct run_request_plan *p)
 {
 	const json_t *install = json_object_get(p->body, "install");
 	const struct lang *l = p->program.lang;
+	struct run_step s = { .what = "install" };
 
-	if (install)
-		add_step(p, (struct run_step){
-				    .what = "install",
-				    .argv = program_command(install),
-				    .wall_ms = stage_ms(p, "install_ms",
-							l ? l->times.install : INSTALL_MS) });
+	if (!install)
+		return;
+	s.argv = program_command(install);
+	plan_stage_time(p, "install_ms", l ? l->times.install : INSTALL_MS, &s);
+	add_step(p, s);
 }
 
 /* The version is checked first, then packages are installed. */
@@ -212,15 +214,16 @@ static int plan_program(struct run_request_plan *p, struct err *e)
 	if (!strcmp(steps[0].what, RUN_REQUEST_VERSION))
 		add_step(p, (struct run_step){ .what = steps[i].what,
 					       .row = steps[i].row,
-					       .wall_ms = VERSION_MS });
+					       .wall_ms = VERSION_MS,
+					       .is_usual = 1 });
 	i = (int)p->nsteps;
 	plan_install(p);
-	for (; i < n; i++)
-		add_step(p,
-			 (struct run_step){ .what = steps[i].what,
-					    .row = steps[i].row,
-					    .wall_ms = stage_ms(p, "compile_ms",
-								p->program.lang->times.compile) });
+	for (; i < n; i++) {
+		struct run_step s = { .what = steps[i].what, .row = steps[i].row };
+
+		plan_stage_time(p, "compile_ms", p->program.lang->times.compile, &s);
+		add_step(p, s);
+	}
 	return 0;
 }
 
@@ -305,8 +308,11 @@ int run_request_plan_read(struct run_request_plan *p, const json_t *body, uint64
 		plan_install(p);
 		add_step(p, (struct run_step){ .what = "run", .argv = program_command(command) });
 	}
-	p->steps[p->nsteps - 1].wall_ms = timeout ? (uint32_t)json_integer_value(timeout)
-						  : stage_ms(p, "run_ms", usual_run_ms(p, run_ms));
+	plan_stage_time(p, "run_ms", usual_run_ms(p, run_ms), &p->steps[p->nsteps - 1]);
+	if (timeout) {
+		p->steps[p->nsteps - 1].wall_ms = (uint32_t)json_integer_value(timeout);
+		p->steps[p->nsteps - 1].is_usual = 0;
+	}
 	if (plan_check_deterministic(p, e) < 0)
 		return -1;
 	plan_env(p);

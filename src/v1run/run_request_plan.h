@@ -15,6 +15,7 @@ struct run_step {
 	const char **argv;      /* NULL until the step starts, if it has a row: */
 	const char *const *row; /* of the language */
 	uint32_t wall_ms;
+	int is_usual; /* the request does not name this time: isolation_usual_ms() applies */
 };
 
 struct run_request_plan {

@@ -4,6 +4,7 @@
 #include "api/plan_limits.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "fleet/isolation.h"
 #include "record/changes.h"
 #include "lang/diag.h"
 #include "store/templates.h"
@@ -276,9 +277,11 @@ static void find_words(struct run_request *w, struct run_step *s, const struct b
 		s->argv[0] += strlen(USR_BIN);
 }
 
-static struct exec_spec want_of(const struct run_request *w, const struct run_step *s, int last)
+static struct exec_spec want_of(const struct run_request *w, const struct box *b,
+				const struct run_step *s, int last)
 {
 	const char *tag = json_string_value(json_object_get(w->body, "tag"));
+	uint64_t ms = s->is_usual ? isolation_usual_ms(&b->row, s->wall_ms) : s->wall_ms;
 
 	return (struct exec_spec){
 		.argv = s->argv,
@@ -289,7 +292,7 @@ static struct exec_spec want_of(const struct run_request *w, const struct run_st
 		.kind = last && w->plan.pty ? STORE_RUN_PTY
 			: w->own_box        ? STORE_RUN_ONCE
 					    : STORE_RUN_EXEC,
-		.wall_ms = (uint32_t)plan_limits_run_ms(w->api, w->who.team, s->wall_ms),
+		.wall_ms = (uint32_t)plan_limits_run_ms(w->api, w->who.team, ms),
 		.rows = w->plan.rows,
 		.cols = w->plan.cols,
 		.pty = last && w->plan.pty,
@@ -404,7 +407,7 @@ void run_request_next(struct run_request *w)
 		look_for_made(w, b);
 		return;
 	}
-	want = want_of(w, &w->plan.steps[w->at], last);
+	want = want_of(w, b, &w->plan.steps[w->at], last);
 	if (reads)
 		exec_reader_init(&w->reader, &w->api->fleet, &reader_on);
 	before = trace_enter(&w->trace);

@@ -71,16 +71,21 @@ run() {
 	out=$(tr '\0' '?' <out) err=$(cat err)
 }
 
+# How many times as long as elsewhere something may take. Programs of emulated guests (tests/tiers microvm) are several times slower.
+export patience=1
+[ "${ATOLL_TIER-}" != microvm ] || patience=5
+
 # Waits until a command succeeds, and fails after a minute: a machine under load is ten times slower than a free one.
 # soon_limit: another number of seconds, where a test expects that it stays false.
 uptime_s() { read -r uptime _ </proc/uptime && uptime=${uptime%.*}; } # sets uptime
 soon() {
 	uptime_s
-	soon_end=$((uptime + ${soon_limit:-60}))
+	soon_most=${soon_limit:-$((60 * patience))}
+	soon_end=$((uptime + soon_most))
 	soon_pause=0.01
 	until "$@" >/dev/null 2>&1; do
 		uptime_s
-		[ "$uptime" -lt "$soon_end" ] || fail "did not become true within ${soon_limit:-60} s: $*"
+		[ "$uptime" -lt "$soon_end" ] || fail "did not become true within $soon_most s: $*"
 		sleep $soon_pause
 		# Longer and longer: a check that starts programs all the time takes the processor from what it waits for.
 		case $soon_pause in

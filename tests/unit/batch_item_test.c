@@ -42,6 +42,7 @@ TEST(the_code_of_an_item_becomes_a_file_and_a_command)
 	CHECK_STR(x.program.source, BOX_HOME "/main.sh");
 	CHECK_STR(x.code, "echo $1");
 	CHECK_INT(x.steps[0].wall_ms, ITEM_RUN_MS);
+	CHECK(x.steps[0].is_usual);
 	CHECK_INT(x.max_output, 100);
 	CHECK(!x.want && !x.any_code && x.want_code == 0);
 	batch_item_fini(&x);
@@ -70,6 +71,7 @@ TEST(settings_of_the_batch_apply_to_items_without_their_own)
 
 	CHECK_FINE(batch_item_parse(&x, plain, strlen(plain), &d, &err));
 	CHECK_INT(x.steps[0].wall_ms, 9);
+	CHECK(!x.steps[0].is_usual);
 	CHECK_INT(x.limits.mem_bytes, 1);
 	batch_item_fini(&x);
 	CHECK_FINE(batch_item_parse(&x, own, strlen(own), &d, &err));

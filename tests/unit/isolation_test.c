@@ -222,3 +222,15 @@ TEST(a_box_of_an_earlier_version_is_shown_as_a_container)
 	CHECK_STR(json_string_value(json_array_get(json_object_get(doc, "features"), 0)), "two");
 	json_decref(doc);
 }
+
+TEST(a_time_that_no_request_names_is_longer_in_an_emulated_box)
+{
+	struct store_box row = { 0 };
+
+	CHECK_INT(isolation_usual_ms(&row, 1000), 1000);
+	row.isolation = "{\"tier\":\"microvm\",\"emulated\":false}";
+	CHECK_INT(isolation_usual_ms(&row, 1000), 1000);
+	row.isolation = "{\"tier\":\"microvm\",\"emulated\":true}";
+	CHECK_INT(isolation_usual_ms(&row, 1000), 5000);
+	CHECK_INT(isolation_usual_ms(&row, 0), 0);
+}
