@@ -287,7 +287,7 @@ def settled(limit):
 
 
 def run():
-    history = []
+    history, loads = [], []
     make_network()
     make_engine()
     for m in machines:
@@ -308,9 +308,11 @@ def run():
             kind, m = random.choice(kinds), random.choice(machines)
             try:
                 history.append((now(), kind.__name__, m, batch))
+                loads.append(os.getloadavg()[0])
                 ends.append(kind(m))
             except (KeyError, subprocess.CalledProcessError):
                 history.pop()
+                loads.pop()
         time.sleep(random.choice([0.5, 2, 5, 6, 6, 9]))
         for end in ends:
             end()
@@ -330,9 +332,10 @@ def run():
         following = history[i + 1][0] if i + 1 < len(history) else now()
         if after and after[0] < following:
             times.setdefault(kind, []).append((after[0] - at) / 1e6)
-    print('%s, seed %d, without %d, %d busy processes: %d faults in %d s, %d nodes lost, %d boxes moved; on two machines at once: %d; without '
-          'an owner 30 s after the last fault: %d' % (engine, seed, without, busy, len(history), time.monotonic() - begin, len(lost),
-                                                        len(gateway_events('moved')), len(overlaps), len(orphans)))
+    print('%s, seed %d, without %d, %d busy processes: %d faults in %d s, %d of them at a load above 20, %d nodes lost, %d boxes moved; on two '
+          'machines at once: %d; without an owner 30 s after the last fault: %d' % (
+              engine, seed, without, busy, len(history), time.monotonic() - begin, sum(load > 20 for load in loads), len(lost),
+              len(gateway_events('moved')), len(overlaps), len(orphans)))
     for kind, values in sorted(times.items()):
         values.sort()
         print('  time to lost after %s: median %.1f s, maximum %.1f s, n = %d' % (kind[6:], values[len(values) // 2], values[-1], len(values)))
