@@ -2,8 +2,9 @@
  *
  *   a batch of a node -> directory_check() -> behind the other batches of that node -> directory_rows -> acknowledged
  *
- * One batch of a node is under way at a time, so that an acknowledgement covers all before it. A batch that the database
- * rejects is divided until the row is found; that row is left out, the others are stored. */
+ * One transaction of a node is under way at a time, so that an acknowledgement covers all before it. It has the batches that
+ * have arrived until then: after an outage of the database these are many. Batches that the database rejects are sent alone;
+ * one that it rejects alone is divided until the row is found; that row is left out, the others are stored. */
 #include "gateway/directory.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -24,7 +25,8 @@ enum {
 	DIRECTORY_BOX_MS = 60000,
 	DIRECTORY_BOXES_MOST = 64, /* new boxes of a request to the database */
 	DIRECTORY_BOXES_BYTES = 128 << 10,
-	DIRECTORY_LOG_EACH = 40, /* attempts per line of the log */
+	DIRECTORY_TOGETHER_BYTES = 512 << 10, /* of the batches in one transaction */
+	DIRECTORY_LOG_EACH = 40,              /* attempts per line of the log */
 };
 
 struct directory_batch {
@@ -36,7 +38,9 @@ struct directory_batch {
 	unsigned rows;
 	char *text;
 	int is_sent;
-	int is_part; /* its end is in the next batch, which is acknowledged */
+	int is_part;  /* its end is in the next batch, which is acknowledged */
+	int is_with;  /* sent in the transaction of the batch before it */
+	int is_alone; /* the database has rejected it together with others */
 	void (*kept)(void *user, uint64_t last); /* NULL: of a node */
 	void *user;
 };
@@ -180,14 +184,18 @@ static void directory_divide(struct directory_batch *b, const json_t *rows)
 		abort();
 	json_array_foreach((json_t *)rows, i, row)
 		json_array_append(i < json_array_size(rows) / 2 ? first : second, row);
-	*half = (struct directory_batch){
-		.next = b, .directory = d, .node = b->node, .last = b->last, .is_part = 1
-	};
+	*half = (struct directory_batch){ .next = b,
+					  .directory = d,
+					  .node = b->node,
+					  .last = b->last,
+					  .is_part = 1,
+					  .is_alone = 1 };
 	*at = half;
 	d->figures.waiting++;
 	directory_set_rows(half, first);
 	directory_set_rows(b, second);
 	b->is_sent = 0;
+	b->is_alone = 1;
 	directory_go(d);
 }
 
@@ -211,27 +219,59 @@ static void directory_rejected(struct directory_batch *b, const struct err *e)
 	json_decref(rows);
 }
 
+/* The next batch in the transaction of b; NULL: none. */
+static struct directory_batch *directory_next_with(const struct directory_batch *b)
+{
+	for (struct directory_batch *x = b->next; x; x = x->next)
+		if (x->node == b->node)
+			return x->is_with ? x : NULL;
+	return NULL;
+}
+
+/* b and those that were sent with it are sent again. 1: there were others. */
+static int directory_unsend(struct directory_batch *b)
+{
+	int n = 0;
+
+	b->is_sent = 0;
+	for (struct directory_batch *x = b; (x = directory_next_with(x)); n++)
+		x->is_sent = x->is_with = 0;
+	return n > 0;
+}
+
+static void directory_stored(struct directory_batch *b)
+{
+	while (b) {
+		struct directory_batch *with = directory_next_with(b);
+
+		b->directory->figures.batches++;
+		b->directory->figures.rows += b->rows;
+		directory_finish(b);
+		b = with;
+	}
+}
+
 static void directory_answered(struct cluster_request *r, const json_t *answer, const struct err *e)
 {
 	struct directory_batch *b = loop_owner(r, struct directory_batch, request);
 	struct directory *d = b->directory;
+	int is_rejected = e && (e->kind == ERR_CONFLICT || e->kind == ERR_INVALID);
 
 	(void)answer;
-	if (e && (e->kind == ERR_CONFLICT || e->kind == ERR_INVALID)) {
+	if (!e) {
+		directory_stored(b);
+	} else if (is_rejected && directory_unsend(b)) {
+		b->is_alone = 1;
+		directory_go(d);
+	} else if (is_rejected) {
 		directory_rejected(b, e);
-		return;
-	}
-	if (e) { /* not known whether it was stored */
-		b->is_sent = 0;
+	} else { /* not known whether it was stored */
+		directory_unsend(b);
 		if (d->figures.repeated++ % DIRECTORY_LOG_EACH == 0)
 			log_warn("rows of a node were not stored, and are sent again",
 				 LOG_U("node", b->node), LOG_E(e));
 		timer_set(&d->retry, DIRECTORY_RETRY_MS);
-		return;
 	}
-	d->figures.batches++;
-	d->figures.rows += b->rows;
-	directory_finish(b);
 }
 
 static int directory_has_earlier(const struct directory *d, const struct directory_batch *b)
@@ -254,16 +294,42 @@ static void directory_query(struct directory *d, struct cluster_request *r, cons
 	query_request(d->engines, r, query, json_pack("[s, s, s]", number, rows, prefix));
 }
 
-/* Sends the oldest batch of each node, unless it is under way. */
+/* Adds the rows of an array to those of another one. */
+static void directory_join(struct buf *rows, const char *text)
+{
+	int is_first = rows->len <= strlen("[]");
+
+	buf_cut(rows, rows->len - 1);
+	if (!is_first && strcmp(text, "[]") != 0)
+		buf_puts(rows, ",");
+	buf_puts(rows, text + 1);
+}
+
+/* With the batches of its node that wait for it. */
+static void directory_send(struct directory *d, struct directory_batch *b)
+{
+	auto_buf struct buf rows = { 0 };
+
+	b->is_sent = 1;
+	b->request.done = directory_answered;
+	buf_puts(&rows, b->text);
+	for (struct directory_batch *x = b->next; x && !b->is_alone; x = x->next) {
+		if (x->node != b->node)
+			continue;
+		if (x->is_alone || rows.len + strlen(x->text) > DIRECTORY_TOGETHER_BYTES)
+			break;
+		directory_join(&rows, x->text);
+		x->is_sent = x->is_with = 1;
+	}
+	directory_query(d, &b->request, "directory_rows", b->node, buf_str(&rows));
+}
+
+/* Sends the oldest batches of each node, unless some are under way. */
 static void directory_go(struct directory *d)
 {
-	for (struct directory_batch *b = d->first; b; b = b->next) {
-		if (b->is_sent || directory_has_earlier(d, b))
-			continue;
-		b->is_sent = 1;
-		b->request.done = directory_answered;
-		directory_query(d, &b->request, "directory_rows", b->node, b->text);
-	}
+	for (struct directory_batch *b = d->first; b; b = b->next)
+		if (!b->is_sent && !directory_has_earlier(d, b))
+			directory_send(d, b);
 }
 
 static void directory_retry(struct timer *t)
