@@ -67,16 +67,18 @@ static void node_request_body(struct upstream *u, const char *bytes, size_t n)
 
 	if (x->answer.len + n <= NODE_REQUEST_BYTES)
 		buf_add(&x->answer, bytes, n);
-	else
-		x->status = -1;
+	else if (!x->why[0]) { /* the rest is not read: the clock ends the request */
+		snprintf(x->why, sizeof(x->why), "its answer is too long");
+		timer_set(&x->clock, 0);
+	}
 }
 
 static void node_request_over(struct upstream *u, const char *why)
 {
 	struct node_request *x = loop_owner(u, struct node_request, up);
 
-	if (!why && x->status < 0)
-		why = "its answer is too long";
+	if (!why && x->why[0])
+		why = x->why;
 	node_request_end(x, why ? 0 : x->status, why);
 }
 
@@ -145,6 +147,7 @@ void node_request_send(struct node_request *x, struct tunnels *t, struct loop *l
 	x->loop = l;
 	x->node = node;
 	x->is_active = 1;
+	x->why[0] = 0;
 	x->up.spare.fd = -1;
 	x->ask.done = node_request_connected;
 	node_request_write(x, w);
