@@ -26,8 +26,10 @@ enum {
 	TUNNEL_SILENCE_MS = 2500,  /* without heartbeat: the node is unreachable */
 	TUNNEL_UNACKED_MS = 1500,  /* TCP_USER_TIMEOUT of control connections, on both sides */
 	TUNNEL_SETTLE_MS =
-		3000,          /* after the start of a gateway: callers wait for nodes that are not
+		3000, /* after the start of a gateway: callers wait for nodes that are not
 				    * connected yet, too */
+	TUNNEL_MACHINE =
+		33, /* bytes, with its NUL: differs between machines with one certificate */
 	TUNNEL_ROWS_AHEAD = 8, /* messages with rows that were not acknowledged yet */
 };
 
@@ -81,10 +83,11 @@ void tunnels_set_rows(struct tunnels *t, void *user,
 		      int (*rows)(void *user, struct tunnel_node *n, const struct json_t *rows,
 				  uint64_t last, struct err *e));
 void tunnels_free(struct tunnels *t);
-/* A connection of a node after its 101: control, or one for requests. Takes the connection. -1: it is
- * refused and closed. */
-must_check int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int control,
-				 struct upstream_link take_link, struct err *e);
+/* A connection of a node after its 101: control, or one for requests. Takes the connection. machine: as the node has sent
+ * it, or "". -1: it is refused and closed. */
+must_check int tunnels_connected(struct tunnels *t, uint32_t number, const char *machine,
+				 const char *peer, int control, struct upstream_link take_link,
+				 struct err *e);
 /* Answers GET /tunnel, from on_head of the server of cluster.listen. Takes the connection over, or
  * replies with the reason. */
 void tunnels_accept(struct tunnels *t, struct http_req *r);

@@ -68,11 +68,18 @@ static int tunnel_switch(struct http_req *r, struct upstream_link *out, struct e
 	return err_set(e, ERR_SYS, "the connection broke");
 }
 
+static void tunnel_read_machine(const struct http_req *r, char out[TUNNEL_MACHINE])
+{
+	const char *text = http_header(r, "atoll-machine");
+
+	snprintf(out, TUNNEL_MACHINE, "%s", text ? text : "");
+}
+
 void tunnels_accept(struct tunnels *t, struct http_req *r)
 {
 	struct cluster_peer peer;
 	struct upstream_link conn;
-	char from[sizeof(r->peer)];
+	char from[sizeof(r->peer)], machine[TUNNEL_MACHINE];
 	struct err e;
 	int control;
 
@@ -85,12 +92,13 @@ void tunnels_accept(struct tunnels *t, struct http_req *r)
 		return;
 	}
 	control = strcmp(http_header(r, "atoll-tunnel"), "control") == 0;
-	if (tunnels_check(t, peer.number, control, &e) < 0) {
+	tunnel_read_machine(r, machine);
+	if (tunnels_check(t, peer.number, machine, control, &e) < 0) {
 		tunnel_refuse_request(t, r, 409, e.msg);
 		return;
 	}
 	snprintf(from, sizeof(from), "%s", r->peer);
 	if (tunnel_switch(r, &conn, &e) < 0 ||
-	    tunnels_connected(t, peer.number, from, control, conn, &e) < 0)
+	    tunnels_connected(t, peer.number, machine, from, control, conn, &e) < 0)
 		log_warn("tunnel refused", LOG_S("peer", from), LOG_E(&e));
 }

@@ -164,7 +164,7 @@ static void dial_late(struct timer *t)
 }
 
 void tunnel_dial_start(struct tunnel_dial *d, struct loop *l, int take_fd, struct ssl_ctx_st *tls,
-		       const char *version, int control)
+		       const char *version, const char *machine, int control)
 {
 	int one = 1;
 
@@ -179,8 +179,9 @@ void tunnel_dial_start(struct tunnel_dial *d, struct loop *l, int take_fd, struc
 	(void)fcntl(take_fd, F_SETFL, fcntl(take_fd, F_GETFL) | O_NONBLOCK);
 	buf_printf(&d->request,
 		   "GET /tunnel HTTP/1.1\r\nHost: gateway\r\nConnection: Upgrade\r\n"
-		   "Upgrade: atoll-tunnel/1\r\nAtoll-Version: %s\r\nAtoll-Tunnel: %s\r\n\r\n",
-		   version, control ? "control" : "requests");
+		   "Upgrade: atoll-tunnel/1\r\nAtoll-Version: %s\r\nAtoll-Machine: %s\r\n"
+		   "Atoll-Tunnel: %s\r\n\r\n",
+		   version, machine, control ? "control" : "requests");
 	watch_init(&d->watch, l, take_fd, dial_ready);
 	timer_init(&d->clock, l, dial_late);
 	timer_set(&d->clock, TUNNEL_DIAL_MS);

@@ -24,5 +24,5 @@ struct tunnel_dial {
 };
 /* control 1: the control connection; 0: one for requests. */
 void tunnel_dial_start(struct tunnel_dial *d, struct loop *l, int take_fd, struct ssl_ctx_st *tls,
-		       const char *version, int control);
+		       const char *version, const char *machine, int control);
 void tunnel_dial_stop(struct tunnel_dial *d); /* done() is not called */

@@ -122,10 +122,24 @@ static void tunnel_free(struct tunnel_peer *p)
 
 /* ---- new connections ---- */
 
-int tunnels_check(struct tunnels *t, uint32_t number, int control, struct err *e)
+/* A copy of the state folder of a node has its number and its certificate. The one that is connected stays: a connection of a
+ * machine that ended is closed after TUNNEL_SILENCE_MS. */
+static int tunnels_is_copy(const struct tunnel_peer *p, const char *machine)
+{
+	return p && p->open && *machine && p->machine[0] && strcmp(p->machine, machine) != 0;
+}
+
+int tunnels_check(struct tunnels *t, uint32_t number, const char *machine, int control,
+		  struct err *e)
 {
 	const struct tunnel_peer *p = tunnels_peer(t, number);
 
+	if (tunnels_is_copy(p, machine))
+		return err_set(e, ERR_CONFLICT,
+			       "another machine (%.50s) is connected as node %" PRIu32
+			       ": two machines have copies of one state folder; remove one of "
+			       "them, and join as another node",
+			       p->node.peer, number);
 	if (control)
 		return 0;
 	if (!p || !p->hello)
@@ -155,12 +169,12 @@ static void tunnels_watch_peer(int fd)
 				 sizeof(options[i].value));
 }
 
-int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int control,
-		      struct upstream_link take_link, struct err *e)
+int tunnels_connected(struct tunnels *t, uint32_t number, const char *machine, const char *peer,
+		      int control, struct upstream_link take_link, struct err *e)
 {
 	struct tunnel_peer *p;
 
-	if (tunnels_check(t, number, control, e) < 0) {
+	if (tunnels_check(t, number, machine, control, e) < 0) {
 		t->figures.rejected++;
 		upstream_link_close(&take_link);
 		return -1;
@@ -169,6 +183,7 @@ int tunnels_connected(struct tunnels *t, uint32_t number, const char *peer, int 
 	t->figures.accepted++;
 	if (control) {
 		tunnel_open_control(p, peer, take_link);
+		snprintf(p->machine, sizeof(p->machine), "%s", machine);
 	} else {
 		tunnels_watch_peer(take_link.fd);
 		tunnel_add_link(p, take_link);

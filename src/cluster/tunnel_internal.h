@@ -36,8 +36,9 @@ struct tunnel_peer {
 	unsigned renewing : 1; /* its request for a certificate was not answered yet */
 	unsigned expected : 1; /* callers wait for it; it has not connected yet */
 	uint64_t full_ms, opened_ms;
-	uint64_t last_seq;  /* of its heartbeats */
-	uint64_t rows_kept; /* to be sent when full ends; 0: none */
+	char machine[TUNNEL_MACHINE]; /* of the control connection; "": an older version */
+	uint64_t last_seq;            /* of its heartbeats */
+	uint64_t rows_kept;           /* to be sent when full ends; 0: none */
 	unsigned rows_ahead;
 	/* request connections */
 	struct tunnel_idle *idle; /* the one used last is first */
@@ -66,7 +67,8 @@ struct tunnels {
 
 /* tunnel_gateway.c */
 /* 0: one more connection of this node is accepted. */
-must_check int tunnels_check(struct tunnels *t, uint32_t number, int control, struct err *e);
+must_check int tunnels_check(struct tunnels *t, uint32_t number, const char *machine, int control,
+			     struct err *e);
 struct tunnel_peer *tunnels_peer(struct tunnels *t, uint32_t number); /* NULL: none */
 /* Of a node that may connect soon, because this gateway has just started. NULL: not expected. */
 struct tunnel_peer *tunnels_expect(struct tunnels *t, uint32_t number);

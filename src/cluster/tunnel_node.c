@@ -151,7 +151,7 @@ void tunnel_client_connected(struct tunnel_client *c, unsigned gateway, int take
 		d->next->link = &d->next;
 	g->dials = d;
 	d->dial.done = client_dialled;
-	tunnel_dial_start(&d->dial, c->loop, take_fd, c->tls, c->version, control);
+	tunnel_dial_start(&d->dial, c->loop, take_fd, c->tls, c->version, c->machine, control);
 }
 
 void tunnel_client_restart_dials(struct tunnel_client *c)
@@ -211,6 +211,7 @@ struct tunnel_client *tunnel_client_new(struct loop *l, struct http_server *serv
 	c->ngateways = conf->gateways;
 	snprintf(c->name, sizeof(c->name), "%s", conf->name);
 	snprintf(c->version, sizeof(c->version), "%s", conf->version);
+	snprintf(c->machine, sizeof(c->machine), "%s", conf->machine ? conf->machine : "");
 	timer_init(&c->tick, l, client_tick);
 	timer_set(&c->tick, CLIENT_TICK_MS);
 	for (unsigned i = 0; i < c->ngateways; i++) {

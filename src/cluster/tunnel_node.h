@@ -48,6 +48,8 @@ struct tunnel_client_hooks { /* connect and figures are needed; others may be NU
 struct tunnel_client_conf {
 	uint32_t number; /* of this node */
 	const char *name, *version;
+	const char *
+		machine; /* of this state folder: a copy of it elsewhere is refused. NULL: not known */
 	unsigned gateways;
 	struct ssl_ctx_st *tls; /* of cluster_tls_client(); borrowed */
 };

@@ -1,5 +1,6 @@
 /* tunnel_node_internal.h - for the files of tunnel_node.h only. */
 #pragma once
+#include "cluster/tunnel.h"
 #include "cluster/tunnel_dial.h"
 #include "cluster/tunnel_node.h"
 #include "http/http.h"
@@ -56,7 +57,7 @@ struct tunnel_client {
 	struct http_server *server;
 	struct tunnel_client_hooks hooks;
 	uint32_t number;
-	char name[CONTROL_NAME], version[CONTROL_VERSION];
+	char name[CONTROL_NAME], version[CONTROL_VERSION], machine[TUNNEL_MACHINE];
 	struct ssl_ctx_st *tls;
 	uint64_t epoch;
 	struct timer tick;

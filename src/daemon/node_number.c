@@ -2,12 +2,14 @@
 #include "daemon/node_number.h"
 #include "base/cleanup.h"
 #include "base/id.h"
+#include "cluster/control.h"
 #include "cluster/role.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int node_number_parse(const char *text, size_t n, uint32_t *out, struct err *e)
@@ -42,4 +44,19 @@ int node_number_read(const char *state, uint32_t *out, struct err *e)
 	if (n < 0)
 		return err_sys(e, "read %.200s", path);
 	return node_number_parse(text, (size_t)n, out, e);
+}
+
+void node_machine_read(const char *state, char out[NODE_MACHINE])
+{
+	char path[1200], boot[64] = "", text[160];
+	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	out[0] = 0;
+	snprintf(path, sizeof(path), "%.1000s/cluster", state);
+	if (fd < 0 || read(fd, boot, sizeof(boot) - 1) <= 0 || stat(path, &st) < 0)
+		return;
+	snprintf(text, sizeof(text), "%s %llx %llx", boot, (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	snprintf(out, NODE_MACHINE, "%016llx", (unsigned long long)control_hash(text));
 }

@@ -10,6 +10,7 @@
 #include "daemon/node_figures.h"
 #include "daemon/node_rows.h"
 #include "daemon/node_leases.h"
+#include "daemon/node_number.h"
 #include "gateway/accounts.h"
 #include "gateway/bring.h"
 #include "gateway/copies.h"
@@ -42,7 +43,7 @@ struct server_cluster {
 	enum cluster_role role;
 	struct cluster_peer self;
 	struct ssl_ctx_st *server_tls, *client_tls; /* NULL: has not joined */
-	char name[CONTROL_NAME];
+	char name[CONTROL_NAME], machine[NODE_MACHINE];
 	struct api *api;
 	struct frame_conn *supervisor;
 	struct metrics_source source;
@@ -131,6 +132,7 @@ int server_cluster_load(struct server_cluster **out, const struct server_start *
 		free(x);
 		return err_sys(e, "read the host name");
 	}
+	node_machine_read(config_text(s->config, CONFIG_STATE), x->machine);
 	snprintf(folder, sizeof(folder), "%.1000s/cluster", config_text(s->config, CONFIG_STATE));
 	if (cluster_load_keys(x, folder, &why) < 0)
 		log_error("this machine has no tunnels: it has not joined a cluster", LOG_E(&why));
@@ -456,6 +458,7 @@ static void cluster_start_node(struct server_cluster *x)
 	struct tunnel_client_conf conf = { .number = x->self.number,
 					   .name = x->name,
 					   .version = ATOLL_VERSION,
+					   .machine = x->machine,
 					   .tls = x->client_tls };
 
 	while (gateways[conf.gateways] && conf.gateways < 32)

@@ -601,7 +601,7 @@ TEST(a_request_connection_needs_a_control_connection)
 	struct upstream_link link = { .fd = -1 };
 
 	begin_gate();
-	CHECK_INT(tunnels_connected(gate, 7, "test", 0, link, &e), -1);
+	CHECK_INT(tunnels_connected(gate, 7, "", "test", 0, link, &e), -1);
 	CHECK_STR(e.msg, "node 7 has no control connection to this gateway");
 	end_gate();
 }
@@ -616,7 +616,8 @@ static int add_plain(unsigned number, int control)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		abort();
-	must(tunnels_connected(gate, number, "test", control, upstream_link_plain(pair[0]), &e));
+	must(tunnels_connected(gate, number, "one", "test", control, upstream_link_plain(pair[0]),
+			       &e));
 	got_len = 0;
 	got_end = 0;
 	return pair[1];
@@ -938,7 +939,7 @@ TEST(connections_of_a_node_have_a_limit)
 	((struct tunnel_peer *)seven())->node.busy = TUNNEL_LINKS;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		abort();
-	CHECK_INT(tunnels_connected(gate, 7, "test", 0, upstream_link_plain(pair[0]), &e), -1);
+	CHECK_INT(tunnels_connected(gate, 7, "", "test", 0, upstream_link_plain(pair[0]), &e), -1);
 	CHECK_STR(e.msg, "node 7 has 4096 connections to this gateway, the maximum");
 	close(pair[1]);
 	end_plain();
@@ -960,6 +961,35 @@ TEST(a_second_control_connection_replaces_the_first)
 	CHECK_INT(seven()->reconnects, 1);
 	close(second);
 	CHECK(UNTIL(seven()->state == TUNNEL_UNREACHABLE));
+	end_plain();
+}
+
+TEST(a_copy_of_the_state_folder_of_a_connected_node_is_refused)
+{
+	int pair[2];
+
+	begin_plain();
+	CHECK(say(far, HELLO BEAT("9")));
+	CHECK(UNTIL(seven()->heartbeats == 1));
+	for (int control = 0; control < 2; control++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+			abort();
+		CHECK_INT(tunnels_connected(gate, 7, "other", "elsewhere", control,
+					    upstream_link_plain(pair[0]), &e),
+			  -1);
+		CHECK(strstr(e.msg, "another machine (test) is connected as node 7") != NULL);
+		close(pair[1]);
+	}
+	CHECK(!ended(far) && seven()->state == TUNNEL_UP);
+	/* It serves when the other one is gone, and may have been this one before a reboot. */
+	close(far);
+	CHECK(UNTIL(seven()->state == TUNNEL_UNREACHABLE));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		abort();
+	far = pair[1];
+	must(tunnels_connected(gate, 7, "other", "elsewhere", 1, upstream_link_plain(pair[0]), &e));
+	CHECK(say(far, HELLO));
+	CHECK(UNTIL(seven()->state == TUNNEL_UP));
 	end_plain();
 }
 
