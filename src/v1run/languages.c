@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "fleet/box.h"
 #include "fleet/exec_reader.h"
+#include "fleet/isolation.h"
 #include "lang/lang_json.h"
 #include "store/teams.h"
 
@@ -153,7 +154,7 @@ static void languages_ask(struct survey *s, struct box *b)
 	const char *argv[] = { "/bin/sh", "-c", NULL, NULL };
 	struct exec_spec want = { .argv = argv,
 				  .kind = STORE_RUN_ONCE,
-				  .wall_ms = SURVEY_MS,
+				  .wall_ms = (uint32_t)isolation_usual_ms(&b->row, SURVEY_MS),
 				  .replay_of = "",
 				  .helper = 1 };
 	struct exec *r;
@@ -194,7 +195,7 @@ static void languages_begin(struct survey *s)
 {
 	struct fleet *f = &s->api->fleet;
 	struct box_spec want = { .limits = f->conf.limits,
-				 .row = { .lifetime_ms = 2 * SURVEY_MS,
+				 .row = { .lifetime_ms = 2 * ISOLATION_EMULATED_TIMES * SURVEY_MS,
 					  .retention_ms = f->conf.retention_ms,
 					  .metadata = "{\"" BOX_EPHEMERAL "\":\"1\"}" } };
 	struct box *b;

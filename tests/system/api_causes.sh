@@ -273,7 +273,9 @@ ended_boxes_are_counted_by_cause_in_metrics() {
 	api DELETE "/v1/boxes/$box"
 	is "$(n operator)" $((before + 1))
 	before=$(n cpu)
-	new_box '{"limits":{"cpu_ms":200}}'
+	cpu_ms=200
+	[ "${ATOLL_TIER-}" != microvm ] || cpu_ms=10000 # what QEMU uses to start the guest counts, too
+	new_box "{\"limits\":{\"cpu_ms\":$cpu_ms}}"
 	api POST "/v1/boxes/$box/execs" '{"command":"while :; do :; done"}'
 	is "$(get .cause)" cpu
 	gone_of() { api GET "/v1/boxes/$box" && [ "$(get .cause)" = "$1" ]; }
