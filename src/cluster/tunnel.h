@@ -18,10 +18,12 @@ struct upstream_link;
 struct tunnels;
 
 enum {
-	TUNNEL_LINKS = 4096,       /* request connections of one node, idle and in use */
-	TUNNEL_IDLE = 4,           /* idle ones that a node keeps without requests */
-	TUNNEL_WAITING = 2048,     /* callers that wait for a connection of one node */
-	TUNNEL_WAIT_MS = 2000,     /* and how long */
+	TUNNEL_LINKS = 4096,   /* request connections of one node, idle and in use */
+	TUNNEL_IDLE = 4,       /* idle ones that a node keeps without requests */
+	TUNNEL_WAITING = 2048, /* callers that wait for a connection of one node */
+	TUNNEL_WAIT_MS = 2000, /* and how long */
+	TUNNEL_WAIT_UP_MS =
+		5000, /* while the node is connected: further connections of a busy machine come late */
 	TUNNEL_HEARTBEAT_MS = 500, /* nodes send one that often */
 	TUNNEL_SILENCE_MS = 2500,  /* without heartbeat: the node is unreachable */
 	TUNNEL_UNACKED_MS = 1500,  /* TCP_USER_TIMEOUT of control connections, on both sides */
@@ -111,7 +113,7 @@ struct tunnel_ask { /* in memory of the caller, until done() or tunnels_cancel()
 	struct tunnel_ask *next, **link;
 	struct tunnels *tunnels;
 	uint32_t node;
-	uint64_t until_ms;
+	uint64_t since_ms;
 };
 /* 1: *out_link is the caller's. 0: a->done() follows. -1: refused, see a. */
 int tunnels_take(struct tunnels *t, uint32_t node, struct tunnel_ask *a,

@@ -325,6 +325,7 @@ struct tunnels *tunnels_new(struct loop *l, uint32_t number, const char *version
 	t->tick_ms = TUNNEL_TICK_MS;
 	t->silence_ms = TUNNEL_SILENCE_MS;
 	t->wait_ms = TUNNEL_WAIT_MS;
+	t->wait_up_ms = TUNNEL_WAIT_UP_MS;
 	t->settled_ms = loop_now_ms() + TUNNEL_SETTLE_MS;
 	snprintf(t->version, sizeof(t->version), "%s", version);
 	if (hooks)

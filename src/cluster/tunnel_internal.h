@@ -49,8 +49,8 @@ struct tunnel_peer {
 
 struct tunnels {
 	struct loop *loop;
-	/* TUNNEL_TICK_MS, TUNNEL_SILENCE_MS, TUNNEL_WAIT_MS; tests have shorter ones. */
-	uint32_t tick_ms, silence_ms, wait_ms;
+	/* TUNNEL_TICK_MS, TUNNEL_SILENCE_MS, TUNNEL_WAIT_MS, TUNNEL_WAIT_UP_MS; tests have shorter ones. */
+	uint32_t tick_ms, silence_ms, wait_ms, wait_up_ms;
 	uint64_t settled_ms; /* when TUNNEL_SETTLE_MS after the start have passed */
 	uint32_t number;
 	char version[CONTROL_VERSION];

@@ -207,7 +207,7 @@ int tunnels_take(struct tunnels *t, uint32_t node, struct tunnel_ask *a,
 		return tunnel_refuse(a, TUNNEL_BUSY, p);
 	a->tunnels = t;
 	a->node = node;
-	a->until_ms = loop_now_ms() + t->wait_ms;
+	a->since_ms = loop_now_ms();
 	a->next = NULL;
 	a->link = p->asks_end;
 	*p->asks_end = a;
@@ -282,7 +282,10 @@ static void tunnel_trim(struct tunnel_peer *p, uint64_t now)
 
 void tunnel_tick_links(struct tunnel_peer *p, uint64_t now)
 {
-	while (p->asks && p->asks->until_ms <= now)
+	const struct tunnels *t = p->tunnels;
+	uint32_t most = p->node.state == TUNNEL_UP ? t->wait_up_ms : t->wait_ms;
+
+	while (p->asks && p->asks->since_ms + most <= now)
 		tunnel_refuse_first(p);
 	if (p->opening && now - p->opening_ms >= TUNNEL_OPENING_MS)
 		p->opening = 0;

@@ -113,6 +113,7 @@ static void make_gate(void)
 	gate = tunnels_new(&loop, 2, "0.3.0", &hooks);
 	gate->tick_ms = 5;
 	gate->silence_ms = 10000;
+	gate->wait_up_ms = PATIENCE_MS;
 	gate->settled_ms = 0;
 	timer_set(&gate->tick, 0);
 }
@@ -921,11 +922,36 @@ TEST(a_caller_waits_for_a_limited_time)
 	begin_plain();
 	CHECK(say(far, HELLO));
 	CHECK(UNTIL(ups == 1));
-	gate->wait_ms = 20;
+	gate->wait_ms = PATIENCE_MS;
+	gate->wait_up_ms = 20;
 	dones = 0;
 	CHECK_INT(tunnels_take(gate, 7, &a, &link), 0);
 	CHECK(UNTIL(dones == 1));
 	CHECK(a.refusal == TUNNEL_BUSY && asked_link.fd == -1);
+	end_plain();
+}
+
+TEST(a_caller_waits_longer_for_a_node_that_is_connected)
+{
+	struct tunnel_ask a = { .done = ask_done };
+	struct upstream_link link;
+	uint64_t begin;
+	int idle;
+
+	begin_plain();
+	CHECK(say(far, HELLO));
+	CHECK(UNTIL(ups == 1));
+	gate->wait_ms = 1;
+	dones = 0;
+	CHECK_INT(tunnels_take(gate, 7, &a, &link), 0);
+	begin = loop_now_ms();
+	CHECK(UNTIL(loop_now_ms() > begin + 100));
+	CHECK_INT(dones, 0);
+	idle = add_plain(7, 0);
+	CHECK(UNTIL(dones == 1));
+	CHECK(asked_link.fd >= 0);
+	upstream_link_close(&asked_link);
+	close(idle);
 	end_plain();
 }
 
