@@ -215,6 +215,15 @@ def fault_stall_alone(m):
     return ends[0]
 
 
+def fault_taken_for_dead(m):
+    """A gateway is stopped until others have declared its node lost, and continues while only that node is connected."""
+    ends = [fault_peers(m), pause('gateway%d' % m)]
+    time.sleep(random.uniform(4.7, 6))
+    ends.pop()()
+    time.sleep(4)
+    return ends[0]
+
+
 def fault_stall_node(m):
     return pause('node%d' % m)
 
@@ -237,9 +246,11 @@ def fault_engine_away(m):
 
 
 kinds = [fault_link, fault_link, fault_in, fault_out, fault_loss, fault_peers, fault_node, fault_node, fault_gateway, fault_machine,
-         fault_stall, fault_stall_alone, fault_stall_node, fault_engine_restart, fault_engine_away]
+         fault_stall, fault_stall_alone, fault_taken_for_dead, fault_stall_node, fault_engine_restart, fault_engine_away]
 if without == 1 << 4:
     kinds = [fault_node, fault_node, fault_stall]  # connections that close at once while boxes continue
+if without == 1 << 5:
+    kinds = [fault_taken_for_dead]
 # Faults that make the machine's node lost if they last, and when nothing else is broken.
 losing = {'fault_link', 'fault_in', 'fault_out', 'fault_node', 'fault_machine', 'fault_stall_node'}
 
@@ -302,7 +313,7 @@ def run():
         processes['busy%d' % number] = subprocess.Popen(['sh', '-c', 'while :; do :; done'])
     begin = time.monotonic()
     while len(history) < faults:
-        batch = random.choice([1, 1, 2])
+        batch = random.choice([1, 1, 2]) if len(kinds) > 1 else 1
         ends = []
         for _ in range(batch):
             kind, m = random.choice(kinds), random.choice(machines)

@@ -588,12 +588,18 @@ static void gateway_accept(struct watch *w, unsigned what)
 static void gateway_turn(struct timer *t)
 {
 	static unsigned turns;
+	static uint64_t turn_ms;
 	char item[16];
 	struct peer *to = gateway_random_peer(0);
+	int was_stopped =
+		turn_ms && now_ms() > turn_ms + 500; /* what nodes have sent was not read yet */
 
 	timer_set(t, 50);
+	turn_ms = now_ms();
 	for (struct peer *p = peers; p < peers + PEERS; p++)
-		if (p->fd >= 0 && now_ms() > p->seen_ms + 2500)
+		if (was_stopped)
+			p->seen_ms = turn_ms;
+		else if (p->fd >= 0 && turn_ms > p->seen_ms + 2500)
 			peer_close(p);
 	gateway_lease_tick(gateway, now_ms());
 	gateway_act(NULL);
