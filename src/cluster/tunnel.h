@@ -23,7 +23,7 @@ enum {
 	TUNNEL_WAITING = 2048, /* callers that wait for a connection of one node */
 	TUNNEL_WAIT_MS = 2000, /* and how long */
 	TUNNEL_WAIT_UP_MS =
-		5000, /* while the node is connected: further connections of a busy machine come late */
+		5000, /* while the node is connected, or has closed its connection: further connections of a busy machine come late */
 	TUNNEL_HEARTBEAT_MS = 500, /* nodes send one that often */
 	TUNNEL_SILENCE_MS = 2500,  /* without heartbeat: the node is unreachable */
 	TUNNEL_UNACKED_MS = 1500,  /* TCP_USER_TIMEOUT of control connections, on both sides */

@@ -79,6 +79,8 @@ static void tunnel_ended(struct upstream *u, const char *why)
 				: "the node closed the connection";
 	log_info("tunnel of a node ended", LOG_U("node", p->node.number), LOG_S("why", why));
 	tunnel_close_control(p, why);
+	/* Where its machine or the link has failed, heartbeats end first. */
+	p->ended = loop_now_ms() - p->node.heartbeat_ms < TUNNEL_UNACKED_MS;
 	if (broke) /* the other connections lead the same way: a request on one would wait without end */
 		tunnel_close_links(p);
 }
@@ -277,6 +279,7 @@ void tunnel_open_control(struct tunnel_peer *p, const char *peer, struct upstrea
 	p->last_seq = 0;
 	p->expected = 0;
 	p->open = 1;
+	p->ended = 0;
 	p->opened_ms = loop_now_ms();
 	upstream_init_raw(&p->control, p->tunnels->loop, take_link, &tunnel_events);
 }

@@ -35,6 +35,8 @@ struct tunnel_peer {
 	unsigned removed : 1;  /* freed by the next tick */
 	unsigned renewing : 1; /* its request for a certificate was not answered yet */
 	unsigned expected : 1; /* callers wait for it; it has not connected yet */
+	unsigned
+		ended : 1; /* it has closed the connection itself: its daemon ends, and perhaps starts again */
 	uint64_t full_ms, opened_ms;
 	char machine[TUNNEL_MACHINE]; /* of the control connection; "": an older version */
 	uint64_t last_seq;            /* of its heartbeats */

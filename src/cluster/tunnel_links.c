@@ -201,7 +201,7 @@ int tunnels_take(struct tunnels *t, uint32_t node, struct tunnel_ask *a,
 		return 1;
 	}
 	if (p->node.state == TUNNEL_UNREACHABLE &&
-	    loop_now_ms() - p->node.since_ms >= t->silence_ms)
+	    loop_now_ms() - p->node.since_ms >= (p->ended ? t->wait_up_ms : t->silence_ms))
 		return tunnel_refuse(a, TUNNEL_AWAY, p);
 	if (p->node.waiting >= TUNNEL_WAITING)
 		return tunnel_refuse(a, TUNNEL_BUSY, p);
@@ -283,7 +283,7 @@ static void tunnel_trim(struct tunnel_peer *p, uint64_t now)
 void tunnel_tick_links(struct tunnel_peer *p, uint64_t now)
 {
 	const struct tunnels *t = p->tunnels;
-	uint32_t most = p->node.state == TUNNEL_UP ? t->wait_up_ms : t->wait_ms;
+	uint32_t most = p->node.state == TUNNEL_UP || p->ended ? t->wait_up_ms : t->wait_ms;
 
 	while (p->asks && p->asks->since_ms + most <= now)
 		tunnel_refuse_first(p);
