@@ -49,10 +49,12 @@ static const char pack_script[] =
 	" --exclude=./proc --exclude=./sys --exclude=./dev --exclude=./usr --exclude=./opt/atoll"
 	" $x -I \"$c\" . $t\n"
 	"s=$?; [ $s -le 1 ] && exit 0; exit $s\n";
-/* $1: the packer. */
+/* $1: the packer. -P: links to absolute names are made at once; else tar makes them at its end and fails if a folder has another
+ * inode number then, which folders of an overlay get whenever the kernel has forgotten their inodes. All names are those of the
+ * box, which has nothing outside of its root. */
 static const char unpack_script[] =
 	"cd / || exit 43\n"
-	"exec tar -xpf - --same-owner --numeric-owner --xattrs --xattrs-include='user.*'"
+	"exec tar -xpPf - --same-owner --numeric-owner --xattrs --xattrs-include='user.*'"
 	" --delay-directory-restore --warning=no-timestamp -I \"$1\"\n";
 
 /* ---- the folder ---- */

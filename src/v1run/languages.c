@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SURVEY_MS = 20000, SAID_MAX = 64 * 1024 };
+enum { SURVEY_MS = 60000, SAID_MAX = 64 * 1024 };
 #define SURVEY_MEMORY (UINT64_C(1) << 30)
 
 struct survey {
