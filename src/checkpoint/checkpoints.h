@@ -54,6 +54,7 @@ struct checkpoint_want { /* borrowed for the call; texts may be NULL */
 	int memory;      /* with the running programs: checkpoint/memory.h */
 	int stop; /* memory: they stay stopped until checkpoint_memory_release(), and it fails unless their
 			  * image is on the disk and survives a power failure */
+	int portable; /* memory: its file has the mapped files of the host, too */
 	int must_save; /* memory, durable: it fails, and nothing of it stays, unless its image is on the disk */
 };
 

@@ -16,6 +16,7 @@ struct checkpoint_pausing {
 	struct checkpoint_job *job;
 	struct init_call asked;
 	const char *reason;
+	int portable;
 	char box[ID_MAX + 1], id[ID_MAX + 1], author[STORE_NAME + 1];
 };
 
@@ -70,9 +71,12 @@ static void pause_taken(void *ctx, const struct store_checkpoint *row, const str
 static void pause_settled(struct init_call *x, const struct frame *f, size_t len, int *fd)
 {
 	struct checkpoint_pausing *p = loop_owner(x, struct checkpoint_pausing, asked);
-	struct checkpoint_want want = {
-		.reason = p->reason, .author = p->author, .memory = 1, .stop = 1, .durable = 1
-	};
+	struct checkpoint_want want = { .reason = p->reason,
+					.author = p->author,
+					.memory = 1,
+					.stop = 1,
+					.durable = 1,
+					.portable = p->portable };
 	struct box *b = fleet_find(p->all->fleet, p->box);
 	struct err e;
 
@@ -94,7 +98,7 @@ static void pause_lost(struct init_call *x)
 }
 
 int checkpoint_pause(struct checkpoints *c, struct box *b, const char *reason, const char *author,
-		     struct box_wait *w, struct err *e)
+		     int portable, struct box_wait *w, struct err *e)
 {
 	static const struct init_call_ops on = { .answer = pause_settled, .lost = pause_lost };
 	struct checkpoint_pausing *p;
@@ -106,6 +110,7 @@ int checkpoint_pause(struct checkpoints *c, struct box *b, const char *reason, c
 		abort();
 	p->all = c;
 	p->reason = reason;
+	p->portable = portable;
 	memcpy(p->box, b->row.id, sizeof(p->box));
 	snprintf(p->author, sizeof(p->author), "%s", author);
 	box_store_begin(b, w);

@@ -5,6 +5,7 @@
 #include "checkpoint/self.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "wire/image_flags.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct checkpoint_job {
 	struct keeper_call *asking;
 	struct watch rows; /* fd -1: the row is not being written to the disk */
 	enum { JOB_WAITS, JOB_CAPTURES, JOB_SYNCS } state;
-	int durable, unless_same, memory, stop, must_save;
+	int durable, unless_same, memory, stop, must_save, portable;
 	int archive;                       /* of an import, until the keeper has it; -1: none */
 	struct wire_checkpoint ask;        /* memory: sent when the programs are stopped */
 	struct wire_checkpointed captured; /* memory: until the image is complete */
@@ -214,6 +215,7 @@ static void take_sync(struct checkpoint_job *j)
 		take_sync_files(j);
 		return;
 	}
+	ask.head.flags = j->portable ? WIRE_IMAGE_PORTABLE : 0;
 	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
 	snprintf(ask.team, sizeof(ask.team), "%s", j->row.team);
 	j->asking = keeper_client_request(&j->all->fleet->keeper, &ask, sizeof(ask), WIRE_IMAGE,
@@ -617,6 +619,7 @@ static void take_describe(struct checkpoint_job *j, const struct box *b,
 	j->memory = want->memory;
 	j->stop = want->memory && want->stop;
 	j->must_save = want->memory && want->must_save;
+	j->portable = want->memory && want->portable;
 }
 
 int checkpoint_take(struct checkpoints *c, struct box *b, const struct checkpoint_want *want,

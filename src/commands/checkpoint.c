@@ -18,6 +18,7 @@ enum {
 	TAKE_NOTE,
 	TAKE_PIN,
 	TAKE_MEMORY,
+	TAKE_PORTABLE,
 	TAKE_DURABLE,
 	TAKE_EXPLAIN,
 	TAKE_DELTA,
@@ -28,8 +29,9 @@ enum {
 static const struct flag take_flags[TAKE_NFLAGS] = {
 	[TAKE_NOTE] = { "note", 0, FLAG_TEXT, "TEXT", "a text for people" },
 	[TAKE_PIN] = { "pin", 0, FLAG_SWITCH, NULL, "keep it until it is deleted" },
-	[TAKE_MEMORY] = { "memory", 0, FLAG_SWITCH, NULL,
-			  "also the running programs, until the daemon is restarted" },
+	[TAKE_MEMORY] = { "memory", 0, FLAG_SWITCH, NULL, "also the running programs" },
+	[TAKE_PORTABLE] = { "portable", 0, FLAG_SWITCH, NULL,
+			    "with --memory: with the mapped files of the host, for a host with others" },
 	[TAKE_DURABLE] = { "durable", 0, FLAG_SWITCH, NULL,
 			   "return when it survives a power failure" },
 	[TAKE_EXPLAIN] = { "explain", 0, FLAG_SWITCH, NULL,
@@ -53,6 +55,8 @@ static int checkpoint_take(struct api_client *r, const struct args *a)
 		json_object_set_new(doc, "pin", json_true());
 	if (args_has(a, TAKE_MEMORY))
 		json_object_set_new(doc, "memory", json_true());
+	if (args_has(a, TAKE_PORTABLE))
+		json_object_set_new(doc, "portable", json_true());
 	if (args_has(a, TAKE_DURABLE))
 		json_object_set_new(doc, "wait", json_string("durable"));
 	doc = api_client_json(r, "POST", path, doc);

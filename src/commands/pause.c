@@ -5,13 +5,15 @@
 
 #include <stdio.h>
 
-enum { PAUSE_FILES, PAUSE_DISK, PAUSE_NFLAGS };
+enum { PAUSE_FILES, PAUSE_DISK, PAUSE_PORTABLE, PAUSE_NFLAGS };
 
 static const struct flag flags[PAUSE_NFLAGS] = {
 	[PAUSE_FILES] = { "files-only", 0, FLAG_SWITCH, NULL,
 			  "end the programs and keep only the files" },
 	[PAUSE_DISK] = { "disk", 0, FLAG_SWITCH, NULL,
-			 "write the programs to the disk: they use no memory, and survive a restart of the daemon" },
+			 "write the programs to the disk: they use no memory, and survive a restart of the daemon and of the machine" },
+	[PAUSE_PORTABLE] = { "portable", 0, FLAG_SWITCH, NULL,
+			     "with --disk: with the mapped files of the host, for a host with others" },
 };
 
 static int pause_ask(struct api_client *r, const char *name, const char *what, json_t *take_body)
@@ -31,9 +33,10 @@ static int pause_ask(struct api_client *r, const char *name, const char *what, j
 
 static json_t *pause_body(const struct args *a)
 {
-	return args_has(a, PAUSE_DISK)
-		       ? json_pack("{s:s, s:b}", "to", "disk", "memory", !args_has(a, PAUSE_FILES))
-		       : json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES));
+	return args_has(a, PAUSE_DISK) ? json_pack("{s:s, s:b, s:b}", "to", "disk", "memory",
+						   !args_has(a, PAUSE_FILES), "portable",
+						   args_has(a, PAUSE_PORTABLE))
+				       : json_pack("{s:b}", "memory", !args_has(a, PAUSE_FILES));
 }
 
 static int pause_each(struct api_client *r, const struct args *a)

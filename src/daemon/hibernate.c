@@ -87,9 +87,9 @@ static int hibernate_begin(struct hibernate *h, struct hibernate_turn *t, const 
 	memcpy(t->box, b->row.id, sizeof(t->box));
 	t->all = h;
 	t->wait = (struct box_wait){ .done = hibernate_turned };
-	rc = h->resumes
-		     ? box_resume(b, 0, &t->wait, &e)
-		     : checkpoint_pause(h->checkpoints, b, CHECKPOINT_SHUTDOWN, "", &t->wait, &e);
+	rc = h->resumes ? box_resume(b, 0, &t->wait, &e)
+			: checkpoint_pause(h->checkpoints, b, CHECKPOINT_SHUTDOWN, "", 0, &t->wait,
+					   &e);
 	if (rc == 0)
 		return 1;
 	log_warn(h->resumes ? "a box that the last shutdown has paused was not resumed"

@@ -117,7 +117,8 @@ static int pause_at_timeout(struct fleet *f, struct box *b, enum cause because, 
 	if (!p)
 		abort();
 	*p = (struct pausing_late){ .wait.done = pause_late_over, .because = because, .ms = ms };
-	if (checkpoint_pause(a->checkpoints, b, CHECKPOINT_PAUSE, b->row.key, &p->wait, &e) == 0) {
+	if (checkpoint_pause(a->checkpoints, b, CHECKPOINT_PAUSE, b->row.key, 0, &p->wait, &e) ==
+	    0) {
 		b->because = because;
 		return 1;
 	}

@@ -169,6 +169,7 @@ static int hold_export_one(struct conn *c, struct exec *x)
 	if (err < 0)
 		return err;
 	hold_describe(x, &s);
+	boot_read(s.boot);
 	fd = (int)sys_memfd_create("exec", 1 /* MFD_CLOEXEC */);
 	if (fd < 0)
 		return fd;
@@ -328,6 +329,7 @@ int hold_import(const struct wire_exec_state *from, const int *fds)
 	struct exec *x = exec_new(s.head.ref);
 	int err = x ? hold_open_streams(x, &s, fds) : -ENOSPC;
 
+	boot_take(s.boot);
 	boot_due();
 	if (!err)
 		err = hold_read_content(x, &s, fds[0]);

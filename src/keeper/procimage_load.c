@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "jail/feature.h"
 #include "keeper/procimage_cipher.h"
+#include "keeper/procimage_mapped.h"
 #include "keeper/procimage_saved.h"
 #include "keeper/procimage_worker.h"
 
@@ -15,6 +16,11 @@
 #include <unistd.h>
 
 enum { TABLES_MOST = 256 << 20, CONTENT_MOST = 1 << 30 };
+
+struct load_about {
+	struct machine was, now;
+	unsigned descendants, files;
+};
 
 static int load_exact(struct cipher *c, uint32_t kind, void *to, size_t n, struct err *e)
 {
@@ -80,11 +86,11 @@ static int load_pages(struct cipher *c, uint32_t kind, const struct image *im, s
 				       (unsigned long long)bytes, (unsigned long long)want);
 }
 
-static int load_program(struct worker *w, struct cipher *c, unsigned i, int *out_pages,
-			struct err *e)
+static int load_program(struct worker *w, struct cipher *c, unsigned i, const struct load_about *m,
+			int *out_pages, struct err *e)
 {
 	struct worker_program *p = &w->program[i];
-	struct wire_image_program about; /* made again from the image */
+	struct saved_program about; /* what the first part says is made again from the image */
 	uint64_t bytes;
 
 	if (load_exact(c, SAVED_EXEC, &w->source[i].state, sizeof(w->source[i].state), e) < 0)
@@ -93,6 +99,8 @@ static int load_program(struct worker *w, struct cipher *c, unsigned i, int *out
 	if (p->content < 0 || load_exact(c, SAVED_PROGRAM, &about, sizeof(about), e) < 0 ||
 	    load_tables(c, SAVED_TABLES, &p->image, &p->bytes, &p->bytes_len, e) < 0)
 		return -1;
+	p->clock = about.clock;
+	machine_continue_clock(&m->was, &m->now, &p->clock);
 	*out_pages = load_pages(c, SAVED_PAGES, &p->image, e);
 	return *out_pages < 0 ? -1 : 0;
 }
@@ -120,45 +128,47 @@ static int load_descendant(struct worker *w, struct cipher *c, struct err *e)
 	return d->pages < 0 ? -1 : 0;
 }
 
-static int load_about(struct worker *w, struct cipher *c, unsigned *out_descendants, struct err *e)
+static int load_about(struct worker *w, struct cipher *c, const struct procimage_order *o,
+		      struct load_about *m, struct err *e)
 {
 	struct saved_about a;
-	struct machine now;
 
-	if (load_exact(c, SAVED_ABOUT, &a, sizeof(a), e) < 0 || machine_read(&now, e) < 0)
+	if (load_exact(c, SAVED_ABOUT, &a, sizeof(a), e) < 0 ||
+	    machine_read(&m->now, o->boot, e) < 0)
 		return -1;
 	a.machine.release[sizeof(a.machine.release) - 1] = 0;
 	a.machine.boot[sizeof(a.machine.boot) - 1] = 0;
 	if (a.programs > PROCIMAGE_PROGRAMS || a.descendants >= PROCIMAGE_PROGRAMS)
 		return err_set(e, ERR_CONFLICT, "the process image has %u programs", a.programs);
-	if (machine_check(&a.machine, &now, e) < 0)
+	if (machine_check(&a.machine, &m->now, e) < 0)
 		return -1;
-	if (strcmp(a.machine.boot, now.boot) != 0)
-		return err_set(
-			e, ERR_CONFLICT,
-			"the machine was restarted since: the clock of the programs would go "
-			"back, which is not supported yet; use the files alone");
+	m->was = a.machine;
 	w->about = a.about;
 	w->about.bytes = 0; /* counted again */
 	w->features = a.features;
 	w->n = a.programs;
-	*out_descendants = a.descendants;
-	return 0;
+	m->descendants = a.descendants;
+	m->files = a.files;
+	return mapped_load_kernel(w, c, o->portable || machine_is_other_kernel(&m->was, &m->now),
+				  e);
 }
 
-static int load_all(struct worker *w, struct cipher *c, int *pages, struct err *e)
+static int load_all(struct worker *w, struct cipher *c, const struct procimage_order *o, int *pages,
+		    struct err *e)
 {
-	unsigned descendants = 0;
+	struct load_about m = { .files = 0 };
 	uint64_t none;
 
-	if (load_about(w, c, &descendants, e) < 0)
+	if (load_about(w, c, o, &m, e) < 0)
 		return -1;
 	for (unsigned i = 0; i < w->n; i++)
-		if (load_program(w, c, i, &pages[i], e) < 0)
+		if (load_program(w, c, i, &m, &pages[i], e) < 0)
 			return -1;
-	for (unsigned i = 0; i < descendants; i++)
+	for (unsigned i = 0; i < m.descendants; i++)
 		if (load_descendant(w, c, e) < 0)
 			return -1;
+	if (mapped_load(w, c, m.files, e) < 0)
+		return -1;
 	/* Before a zygote is built: only now it is known that the file is complete. */
 	return cipher_expect(c, 0, 0, &none, e) < 0 ? -1 : cipher_end(c, NULL, e);
 }
@@ -171,7 +181,7 @@ int worker_load(struct worker *w, const struct procimage_order *o, int file, str
 	memset(pages, -1, sizeof(pages));
 	rc = cipher_start(&c, o, file, 0, e);
 	if (rc == 0)
-		rc = load_all(w, &c, pages, e);
+		rc = load_all(w, &c, o, pages, e);
 	cipher_fini(&c);
 	for (unsigned i = 0; rc == 0 && i < w->n; i++) {
 		rc = worker_build(w, i, &(struct image_pages){ .file = pages[i] }, e);

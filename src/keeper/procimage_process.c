@@ -265,13 +265,20 @@ int worker_build(struct worker *w, unsigned exec, const struct image_pages *page
 {
 	struct worker_program *p = &w->program[exec];
 	struct worker_tree tree;
+	auto_fd int clock = -1;
 
 	if (worker_check_image(w, exec, e) < 0)
 		return -1;
+	if (p->clock.monotonic_ns || p->clock.boottime_ns) {
+		clock = program_clock_open(&p->clock, e);
+		if (clock < 0)
+			return err_in(e, "the clock of the programs would go back");
+	}
 	worker_tree(w, exec, &tree);
 	tree.pages[0] = *pages;
 	if (image_zygote_build_tree(&p->zygote,
-				    &(struct image_tree){ tree.image, tree.pages, tree.n },
+				    &(struct image_tree){ tree.image, tree.pages, tree.n, clock,
+							  &w->instead },
 				    &w->confine, e) < 0)
 		return -1;
 	p->built = 1;
@@ -288,7 +295,8 @@ static int worker_build_captured(struct worker *w, unsigned i, struct err *e)
 	if (p->child < 0)
 		return err_set(e, ERR_SYS, "the capture sent no image of an exec");
 	pages.process = worker_host_pid(p->child, e);
-	if (pages.process < 0 || worker_build(w, i, &pages, e) < 0)
+	if (pages.process < 0 || program_clock_read(pages.process, &p->clock, e) < 0 ||
+	    worker_build(w, i, &pages, e) < 0)
 		return -1;
 	/* If it has ended, another process may have had its pid meanwhile. */
 	if (poll(&ended, 1, 0) != 0)
@@ -563,7 +571,7 @@ static _Noreturn void worker_process(const struct procimage_order *first, const 
 	if (worker_place(given, n, &e) < 0)
 		_exit(1);
 	w.sock = SERVICE_FD;
-	w.held_init = w.held_capture = -1;
+	w.held_init = w.held_capture = w.instead.vdso = -1;
 	for (unsigned i = 0; i < PROCIMAGE_PROGRAMS; i++)
 		w.program[i].content = w.program[i].child = -1;
 	setsockopt(SERVICE_FD + 1, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

@@ -35,11 +35,13 @@ struct procimage_order { /* TAKE, to the service: fds are the socket of the work
 	uint32_t without;      /* TAKE; test builds: bits of enum copy_step */
 	uint32_t
 		spoil; /* TAKE; test builds: images are changed at random, from this number; 0: not */
-	uint32_t pad;
+	uint32_t
+		portable; /* SAVE: with the mapped files of /usr. LOAD; test builds: as if the kernel were another one */
 	uint64_t features; /* of the box: bits of enum jail_feature */
 	/* SAVE, LOAD */
 	char id[WIRE_ID], team[72];
 	uint8_t key[32];
+	char boot[40]; /* the id of this boot of the machine */
 };
 
 struct procimage_answer { /* from the worker; after an error of TAKE it has ended */

@@ -15,6 +15,7 @@
 #include "keeper/keeper_internal.h"
 #include "keeper/procimage_file.h"
 #include "keeper/procimage_process.h"
+#include "wire/image_flags.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -316,11 +317,23 @@ static int image_wait(struct keeper *k, struct client *c, struct procimage_job *
 
 /* ---- files ---- */
 
+static int image_read_boot(const struct keeper *k, struct procimage_order *o, struct err *e)
+{
+	auto_fd int fd = openat(k->host.proc, "sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, o->boot, sizeof(o->boot) - 1) <= 0)
+		return err_sys(e, "the id of this boot");
+	o->boot[strcspn(o->boot, "\n")] = 0;
+	return 0;
+}
+
 static int image_file_order(struct keeper *k, const struct wire_image_file *w,
 			    struct procimage_order *o, struct err *e)
 {
 	if (!w->team[0] || strnlen(w->team, sizeof(w->team)) == sizeof(w->team))
 		return err_set(e, ERR_INVALID, "the file of a process image has a team");
+	if (image_read_boot(k, o, e) < 0)
+		return -1;
 	memcpy(o->id, w->id, sizeof(o->id));
 	memcpy(o->team, w->team, sizeof(o->team));
 	return procimage_file_key(k->host.checkpoints_dir, o->what == PROCIMAGE_SAVE, o->key, e);
@@ -329,7 +342,8 @@ static int image_file_order(struct keeper *k, const struct wire_image_file *w,
 static int image_save(struct keeper *k, struct client *c, struct procimage_job *j,
 		      const struct wire_image_file *w, struct err *e)
 {
-	struct procimage_order o = { .what = PROCIMAGE_SAVE };
+	struct procimage_order o = { .what = PROCIMAGE_SAVE,
+				     .portable = w->head.flags & WIRE_IMAGE_PORTABLE };
 	auto_fd int file = -1;
 	int rc;
 
@@ -355,7 +369,8 @@ static int image_save(struct keeper *k, struct client *c, struct procimage_job *
 static int image_load(struct keeper *k, struct client *c, struct procimage_job *j,
 		      const struct wire_image_file *w, struct err *e)
 {
-	struct procimage_order o = { .what = PROCIMAGE_LOAD };
+	struct procimage_order o = { .what = PROCIMAGE_LOAD,
+				     .portable = image_test_number(k, "image-kernel") };
 	auto_fd int file = -1;
 	int sock;
 

@@ -1,6 +1,7 @@
 /* procimage_save.c - writes the images of a worker to a file: see procimage_saved.h. */
 #include "base/cleanup.h"
 #include "keeper/procimage_cipher.h"
+#include "keeper/procimage_mapped.h"
 #include "keeper/procimage_saved.h"
 #include "keeper/procimage_worker.h"
 
@@ -50,24 +51,28 @@ static int save_content(struct cipher *c, uint32_t index, int fd, struct err *e)
 static int save_program(const struct worker *w, struct cipher *c, uint32_t i, struct err *e)
 {
 	const struct worker_program *p = &w->program[i];
+	const struct saved_program about = { p->about, p->clock };
 
 	if (save_bytes(c, SAVED_EXEC, i, &w->source[i].state, sizeof(w->source[i].state), e) < 0 ||
 	    save_content(c, i, p->content, e) < 0 ||
-	    save_bytes(c, SAVED_PROGRAM, i, &p->about, sizeof(p->about), e) < 0 ||
+	    save_bytes(c, SAVED_PROGRAM, i, &about, sizeof(about), e) < 0 ||
 	    save_bytes(c, SAVED_TABLES, i, p->bytes, p->bytes_len, e) < 0 ||
 	    cipher_begin(c, SAVED_PAGES, i, procimage_memory_bytes(&p->image), e) < 0)
 		return -1;
 	return image_zygote_write_pages(&p->zygote, &p->image, c->pipe, e);
 }
 
-static int save_all(const struct worker *w, struct cipher *c, struct err *e)
+static int save_all(const struct worker *w, struct cipher *c, const char *boot,
+		    const struct mapped_list *files, struct err *e)
 {
 	struct saved_about a = { .programs = w->n,
 				 .descendants = w->nbelow,
+				 .files = files->n,
 				 .features = w->features,
 				 .about = w->about };
 
-	if (machine_read(&a.machine, e) < 0 || save_bytes(c, SAVED_ABOUT, 0, &a, sizeof(a), e) < 0)
+	if (machine_read(&a.machine, boot, e) < 0 ||
+	    save_bytes(c, SAVED_ABOUT, 0, &a, sizeof(a), e) < 0 || mapped_save_kernel(c, e) < 0)
 		return -1;
 	for (uint32_t i = 0; i < w->n; i++)
 		if (save_program(w, c, i, e) < 0)
@@ -80,18 +85,22 @@ static int save_all(const struct worker *w, struct cipher *c, struct err *e)
 			      procimage_memory_bytes(&d->image), e) < 0)
 			return -1;
 	}
-	return cipher_begin(c, 0, 0, 0, e);
+	return mapped_save(files, c, e) < 0 ? -1 : cipher_begin(c, 0, 0, 0, e);
 }
 
 int worker_save(struct worker *w, const struct procimage_order *o, int file, uint64_t *out_bytes,
 		struct err *e)
 {
+	struct mapped_list files = { NULL, 0 };
 	struct cipher c;
 	struct err why;
 	int rc = cipher_start(&c, o, file, 1, e);
 
+	if (o->portable)
+		mapped_collect(w, &files);
 	if (rc == 0)
-		rc = save_all(w, &c, e);
+		rc = save_all(w, &c, o->boot, &files, e);
+	mapped_free(&files);
 	/* What the other process says is the cause: a full disk, for example. */
 	if (rc < 0 && c.pipe >= 0 && e->sys == EPIPE && cipher_end(&c, NULL, &why) < 0)
 		*e = why;

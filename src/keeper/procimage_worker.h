@@ -4,6 +4,7 @@
 #include "keeper/procimage_process.h"
 #include "procimage/confine_list.h"
 #include "procimage/image_zygote.h"
+#include "procimage/program_clock.h"
 
 struct worker_program { /* the first process of an exec */
 	struct image image;
@@ -12,6 +13,7 @@ struct worker_program { /* the first process of an exec */
 	int child;   /* pidfd of the snapshot child, until the zygote is built; -1: none */
 	int content; /* of its exec: see struct wire_exec_state; -1: none */
 	int built;
+	struct program_clock clock; /* of its tree */
 	struct image_zygote zygote;
 	struct wire_image_program about;
 };
@@ -31,6 +33,8 @@ struct worker {
 	struct procimage_source source[PROCIMAGE_PROGRAMS];
 	struct worker_program program[PROCIMAGE_PROGRAMS];
 	unsigned n;
+	struct image_instead instead; /* LOAD */
+	struct image_stored_file *stored;
 	struct worker_descendant below[PROCIMAGE_PROGRAMS];
 	unsigned nbelow;
 	uint64_t features; /* of the box that it was captured in */

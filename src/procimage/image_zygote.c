@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
 enum { BUILD_SECONDS = 120, FORK_SECONDS = 20 };
 
 static uint64_t zygote_now_us(void)
@@ -111,9 +115,17 @@ int image_zygote_build(struct image_zygote *z, const struct image *im,
 		       const struct image_pages *pages, const struct confine_spec *confine,
 		       struct err *e)
 {
-	const struct image_tree tree = { &im, pages, 1 };
+	const struct image_tree tree = { &im, pages, 1, -1, NULL };
 
 	return image_zygote_build_tree(z, &tree, confine, e);
+}
+
+/* Copies inherit it. The kernel also exchanges the page from which the vDSO reads the time. */
+static int zygote_enter_clock(const struct image_tree *tree, struct err *e)
+{
+	return tree->clock >= 0 && setns(tree->clock, CLONE_NEWTIME) < 0
+		       ? err_sys(e, "enter the time namespace of the programs")
+		       : 0;
 }
 
 int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tree,
@@ -138,7 +150,8 @@ int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tre
 
 		close(pair[0]);
 		prctl(PR_SET_DUMPABLE, 0);
-		zygote_memory_become(tree, confine, &pair[1], &failure);
+		if (zygote_enter_clock(tree, &failure) == 0)
+			zygote_memory_become(tree, confine, &pair[1], &failure);
 		zygote_report_failure(pair[1], &failure);
 	}
 	close(pair[1]);

@@ -23,11 +23,27 @@ struct image_pages {
 	int file;      /* else: those of all runs, one after the other */
 };
 
+/* A file that the machine has no longer as it was, by path, size and time. */
+struct image_stored_file {
+	const char *path;
+	uint64_t size, mtime_ns;
+	int fd;
+};
+
+struct image_instead { /* of a caller that does not end before the zygote is built */
+	const struct image_stored_file *files;
+	unsigned nfiles;
+	int vdso; /* the code of another kernel (vdso.h); -1: this kernel has the same */
+	uint64_t vdso_bytes;
+};
+
 /* A program and its descendants, parents first. Only the pages of the first one may lie in a process. */
 struct image_tree {
 	const struct image *const *image;
 	const struct image_pages *pages;
 	unsigned n;
+	int clock; /* a time namespace in which all copies run (program_clock.h); -1: that of the caller */
+	const struct image_instead *instead; /* NULL: the machine has everything */
 };
 
 int image_zygote_build_tree(struct image_zygote *z, const struct image_tree *tree,

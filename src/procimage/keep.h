@@ -25,7 +25,7 @@ enum keep_outcome {
 	ROW(SIGNALS, KEPT, "signal handlers, pending signals",                                     \
 	    "values sent with a signal are lost")                                                  \
 	ROW(MAPPED, KEPT, "mapped files of /usr",                                                  \
-	    "mapped by path; refused if size or time has changed")                                 \
+	    "by path; with another size or time: refused, or from the image if that is portable")  \
 	ROW(MAPPED_BOX, KEPT, "mapped files of the disk of the box", "as private memory")          \
 	ROW(MAPPED_SHARED, CHANGED, "files mapped shared", "mapped from the files of the copy")    \
 	ROW(SHARED, KEPT, "shared memory without a name",                                          \
@@ -44,6 +44,7 @@ enum keep_outcome {
 	ROW(CONNECTION, CHANGED, "TCP connections", "reset in the copy; the source keeps them")    \
 	ROW(SLEEP, CHANGED, "sleeps and timeouts of calls in progress",                            \
 	    "relative ones start anew")                                                            \
+	ROW(CLOCK, KEPT, "monotonic clock", "does not go back, also after another boot")           \
 	ROW(TIMERS, KEPT, "interval timers, timers of timer_create()",                             \
 	    "remaining time, numbers; overruns are lost")                                          \
 	ROW(NOTIFY, KEPT, "inotify", "its watches; events that were not read are lost")            \

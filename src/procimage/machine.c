@@ -1,29 +1,24 @@
 /* machine.c - see machine.h. */
 #include "procimage/machine.h"
-#include "base/cleanup.h"
 #include "base/sha256.h"
+#include "procimage/program_clock.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-static int machine_read_boot(struct machine *m, struct err *e)
+static uint64_t machine_clock(clockid_t clock)
 {
-	auto_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, m->boot, sizeof(m->boot) - 1);
+	struct timespec t;
 
-	if (n <= 0)
-		return err_sys(e, "the id of this boot");
-	m->boot[strcspn(m->boot, "\n")] = 0;
-	return 0;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* Its end is that of the last segment, or of the section headers. */
@@ -76,10 +71,9 @@ static void machine_read_features(struct machine *m)
 #endif
 }
 
-int machine_read(struct machine *m, struct err *e)
+int machine_read(struct machine *m, const char *boot, struct err *e)
 {
 	struct utsname u;
-	struct timespec t;
 
 	*m = (struct machine){ 0 };
 	if (uname(&u) < 0)
@@ -87,9 +81,11 @@ int machine_read(struct machine *m, struct err *e)
 	snprintf(m->release, sizeof(m->release), "%s", u.release);
 	machine_hash_vdso(m);
 	machine_read_features(m);
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	m->monotonic_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-	return machine_read_boot(m, e);
+	m->monotonic_ns = machine_clock(CLOCK_MONOTONIC);
+	m->raw_ns = machine_clock(CLOCK_MONOTONIC_RAW);
+	m->boottime_ns = machine_clock(CLOCK_BOOTTIME);
+	snprintf(m->boot, sizeof(m->boot), "%s", boot);
+	return 0;
 }
 
 int machine_check(const struct machine *was, const struct machine *now, struct err *e)
@@ -100,9 +96,24 @@ int machine_check(const struct machine *was, const struct machine *now, struct e
 				       "the processor lacks features of the one on which the "
 				       "programs started (group %u: %#llx)",
 				       i, (unsigned long long)(was->feature[i] & ~now->feature[i]));
-	if (memcmp(was->vdso, now->vdso, sizeof(was->vdso)) != 0)
-		return err_set(e, ERR_CONFLICT,
-			       "the programs have code of the kernel %.70s mapped, this is %.70s",
-			       was->release, now->release);
 	return 0;
+}
+
+int machine_is_other_kernel(const struct machine *was, const struct machine *now)
+{
+	return memcmp(was->vdso, now->vdso, sizeof(was->vdso)) != 0;
+}
+
+void machine_continue_clock(const struct machine *was, const struct machine *now,
+			    struct program_clock *clock)
+{
+	int64_t raw = (int64_t)(was->raw_ns - now->raw_ns);
+	int64_t monotonic = (int64_t)(was->monotonic_ns - now->monotonic_ns);
+
+	/* The id of the boot is that of the host, also for a daemon in a time namespace of its own. */
+	if (!strcmp(was->boot, now->boot) && monotonic <= 0)
+		return;
+	/* Both have one offset; the second one differs from the first by what was corrected. */
+	clock->monotonic_ns += raw > monotonic ? raw : monotonic;
+	clock->boottime_ns += (int64_t)(was->boottime_ns - now->boottime_ns);
 }

@@ -60,6 +60,30 @@ static int zygote_move_back(struct builder *b, struct err *e)
 	return 0;
 }
 
+/* The old code at its addresses, and empty pages where it reads the time: see vdso.c. Its own pages are dropped. */
+static int zygote_map_other_kernel(struct builder *b, struct err *e)
+{
+	b->build.step = STEP_KERNEL_PAGES;
+	for (uint64_t i = 0; i < b->im->header.count[TABLE_AREAS]; i++) {
+		const struct image_area *a = &image_areas(b->im)[i];
+		int code = a->kind == AREA_KERNEL && a->prot & PROT_EXEC;
+		uint64_t bytes = a->end - a->start;
+
+		if (a->kind != AREA_KERNEL)
+			continue;
+		if (code && bytes != b->instead->vdso_bytes)
+			return err_set(e, ERR_CONFLICT,
+				       "the code of the kernel in the image has another size");
+		CALL(&b->build, SYS_mmap, RESTORER_EQUAL, a->start, bytes,
+		     code ? PROT_READ | PROT_EXEC : PROT_READ,
+		     MAP_PRIVATE | MAP_FIXED_NOREPLACE | (code ? 0 : MAP_ANONYMOUS),
+		     code ? (uint64_t)b->vdso : (uint64_t)-1, 0)
+			->expect = a->start;
+	}
+	CALL(&b->build, SYS_munmap, RESTORER_SUCCEED, b->aside, zygote_kernel_bytes(b));
+	return 0;
+}
+
 static int zygote_area_has_runs(const struct image *im, const struct image_area *a, uint64_t *run)
 {
 	const struct image_run *r = image_runs(im);
@@ -251,7 +275,7 @@ int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_byt
 		if (a->kind != AREA_KERNEL && a->kind != AREA_FILE_SHARED)
 			zygote_map_area(b, a, zygote_area_has_runs(b->im, a, &run));
 	}
-	if (zygote_move_back(b, e) < 0)
+	if ((b->vdso < 0 ? zygote_move_back(b, e) : zygote_map_other_kernel(b, e)) < 0)
 		return -1;
 	zygote_fill(b);
 	zygote_protect(b);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 struct confine_spec;
+struct image_instead;
 struct image_pages;
 
 enum {
@@ -30,10 +31,14 @@ struct builder {
 	unsigned nkernel;
 	uint64_t aside; /* where they wait */
 	int *files;     /* descriptor per file of the image, -1 if it is not mapped here */
-	int exe;        /* -1: the copy opens it */
+	const struct image_instead *instead; /* or NULL */
+	int vdso;                            /* a file with the code of another kernel; -1: none */
+	int exe;                             /* -1: the copy opens it */
 	int below; /* a descendant: the list is executed by a process that was forked in the copy */
 };
 
+/* Of all its pages of the kernel. */
+uint64_t zygote_kernel_bytes(const struct builder *b);
 /* The calls that replace the memory of this process; `block` stays. */
 int zygote_make_build_list(struct builder *b, uint64_t block, uint64_t block_bytes, struct err *e);
 /* The executable, where it is a file of the disk of the box: opened there with the rights of its user. */

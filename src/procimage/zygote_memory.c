@@ -146,13 +146,42 @@ uint64_t zygote_memory_bound(const struct image *im)
 
 /* ---- files ---- */
 
-static int zygote_open_file(const struct image *im, uint64_t i, int exact, struct err *e)
+/* All descriptors of the caller were closed. */
+static int zygote_open_of_parent(int number, struct err *e)
 {
-	const struct image_file *f = &image_files(im)[i];
-	const char *path = image_string(im, f->path);
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char path[64];
+	int fd;
 
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getppid(), number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, "open a part of a process image") : fd;
+}
+
+static const struct image_stored_file *zygote_find_stored(const struct builder *b,
+							  const struct image_file *f)
+{
+	const char *path = image_string(b->im, f->path);
+
+	for (unsigned i = 0; b->instead && i < b->instead->nfiles; i++) {
+		const struct image_stored_file *x = &b->instead->files[i];
+
+		if (!strcmp(x->path, path) && x->size == f->size && x->mtime_ns == f->mtime_ns)
+			return x;
+	}
+	return NULL;
+}
+
+static int zygote_open_file(const struct builder *b, uint64_t i, int exact, struct err *e)
+{
+	const struct image_file *f = &image_files(b->im)[i];
+	const struct image_stored_file *stored = zygote_find_stored(b, f);
+	const char *path = image_string(b->im, f->path);
+	struct stat st;
+	int fd;
+
+	if (stored)
+		return zygote_open_of_parent(stored->fd, e);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(e, "open the mapped file %s", path);
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != f->size ||
@@ -164,6 +193,19 @@ static int zygote_open_file(const struct image *im, uint64_t i, int exact, struc
 			       path);
 	}
 	return fd;
+}
+
+/* Its name is only shown, if its pages are stored: the file that the machine has now under this name, if there is one. */
+static int zygote_open_exe(const struct builder *b, int exact, struct err *e)
+{
+	uint64_t i = image_program(b->im)->exe;
+	const char *path = image_string(b->im, image_files(b->im)[i].path);
+	int fd;
+
+	if (!zygote_find_stored(b, &image_files(b->im)[i]))
+		return zygote_open_file(b, i, exact, e);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? zygote_open_file(b, i, exact, e) : fd;
 }
 
 static int zygote_open_files(struct builder *b, struct err *e)
@@ -180,12 +222,15 @@ static int zygote_open_files(struct builder *b, struct err *e)
 		const struct image_area *a = &image_areas(im)[i];
 
 		if (a->kind == AREA_FILE && b->files[a->file] < 0 &&
-		    (b->files[a->file] = zygote_open_file(im, a->file, exact, e)) < 0)
+		    (b->files[a->file] = zygote_open_file(b, a->file, exact, e)) < 0)
 			return -1;
 	}
+	if (b->instead && b->instead->vdso >= 0 &&
+	    (b->vdso = zygote_open_of_parent(b->instead->vdso, e)) < 0)
+		return -1;
 	if (image_files(im)[image_program(im)->exe].place == IMAGE_FILE_BOX)
 		return 0;
-	b->exe = zygote_open_file(im, image_program(im)->exe, exact, e);
+	b->exe = zygote_open_exe(b, exact, e);
 	return b->exe < 0 ? -1 : 0;
 }
 
@@ -466,7 +511,7 @@ static int zygote_map_block(const struct zygote *z, uint64_t block, uint64_t byt
 	return 0;
 }
 
-static uint64_t zygote_kernel_bytes(const struct builder *b)
+uint64_t zygote_kernel_bytes(const struct builder *b)
 {
 	uint64_t bytes = 0;
 
@@ -529,6 +574,8 @@ void zygote_memory_become(const struct image_tree *tree, const struct confine_sp
 					   .pages = ZYGOTE_PAGES + (int)k,
 					   .data = &z.data,
 					   .exe = -1,
+					   .vdso = -1,
+					   .instead = tree->instead,
 					   .below = k > 0 };
 	z.code_bytes = ((uint64_t)(restorer_image_end - restorer_image) + page - 1) & ~(page - 1);
 	if (zygote_read_own(&z.b[0], &z.spans, e) < 0 ||

@@ -20,6 +20,7 @@ const struct field checkpoints_create_fields[] = {
 	{ "note", FIELD_TEXT, 0, 0, STORE_NOTE, "a text for people", NULL },
 	{ "pin", FIELD_BOOL, 0, 0, 0, "keep it until it is deleted, also after the box has ended", NULL },
 	{ "memory", FIELD_BOOL, 0, 0, 0, "also the running programs", NULL },
+	{ "portable", FIELD_BOOL, 0, 0, 0, "with memory: the file of the image has the mapped files of /usr, too, so that the programs continue on a host with others", NULL },
 	{ "on_unsupported", FIELD_CHOICE, 0, 0, 0, "with memory, if a program cannot be captured: fail (default)", checkpoints_unsupported_values },
 	{ "wait", FIELD_CHOICE, 0, 0, 0, "answer when it survives a kill of every process (ready, default) or a power failure (durable)", wait_values },
 	{ 0 },
@@ -165,6 +166,7 @@ void checkpoints_create(struct call *c)
 	if (!b)
 		return;
 	want.memory = call_flag(c, "memory", 0);
+	want.portable = call_flag(c, "portable", 0);
 	want.durable = !strcmp(call_text(c, "wait", "ready"), "durable");
 	*x = (struct checkpoint_call){ .call = c };
 	if (checkpoint_take(c->api->checkpoints, b, &want, checkpoints_taken, x, &x->job, &e) < 0) {

@@ -19,6 +19,9 @@ const struct field pause_fields[] = {
 	  pause_to_values },
 	{ "memory", FIELD_BOOL, 0, 0, 0,
 	  "true: freeze the programs; false: end the programs and keep the files", NULL },
+	{ "portable", FIELD_BOOL, 0, 0, 0,
+	  "with to: disk: the mapped files of /usr are written, too, so that the programs continue on a host with others",
+	  NULL },
 	{ 0 },
 };
 
@@ -57,7 +60,8 @@ void pause_begin_disk(struct call *c, struct box *b, pause_done *done)
 	struct pausing *p = pause_do_begin(c, done);
 	struct err e;
 
-	if (checkpoint_pause(c->api->checkpoints, b, CHECKPOINT_PAUSE, c->who.id, &p->wait, &e) < 0)
+	if (checkpoint_pause(c->api->checkpoints, b, CHECKPOINT_PAUSE, c->who.id,
+			     call_flag(c, "portable", 0), &p->wait, &e) < 0)
 		pause_refused(c, b, done, &e);
 }
 

@@ -870,6 +870,7 @@ struct wire_exec_state {
 	uint64_t accepted[2], consumed[2], room[2]; /* of stdin, of the channel */
 	uint32_t buffered[2];
 	uint64_t inode[4]; /* of the ends of init, in the order of the bits of `open` */
+	char boot[40];     /* the boot id of the box; empty: none was read yet */
 };
 
 struct wire_terminal {
