@@ -93,7 +93,7 @@ threading.Thread(target=work, daemon=True).start()
 timer = time.clock_gettime(time.CLOCK_BOOTTIME)
 for line in sys.stdin:
     boot = open("/proc/sys/kernel/random/boot_id").read().strip()
-    print(line.strip(), os.getpid(), int(time.monotonic()), int(time.clock_gettime(time.CLOCK_BOOTTIME)), int(time.clock_gettime(time.CLOCK_MONOTONIC_RAW)), count, boot, int("memfd:libc" in open("/proc/self/maps").read()), flush=True)
+    print(line.strip(), os.getpid(), int(time.monotonic()), int(time.clock_gettime(time.CLOCK_BOOTTIME)), int(time.clock_gettime(time.CLOCK_MONOTONIC_RAW)), count, boot, *(int(name in open("/proc/self/maps").read()) for name in ("memfd:libc", "memfd:vdso")), flush=True)
 '
 # The clocks have not gone back, and have gone on for as long as the test has taken at most.
 clocks_continue() { # LINE LINE
@@ -236,6 +236,7 @@ programs_continue_with_the_code_of_another_kernel() {
 	is "$code $(get .state)" "200 running" "$body"
 	ask "$b" "$x" two
 	clocks_continue "$before" "$line"
+	is "$(echo "$line" | cut -d ' ' -f 8)" 1 "$line"
 	counts_on "$b" "$x"
 	rm "$ATOLL_RUN/image-kernel"
 	api POST "/v1/boxes/$b/fork" '{"memory":true}'
