@@ -3,7 +3,9 @@
 # the boot, clocks that have begun again, no keeper, no mounts, an empty run folder. The first daemon runs in a time namespace
 # whose clocks are 11 days ahead; the next one outside of it, with another boot id.
 . "$(dirname "$0")/daemon.lib"
-slow_tests="a_server_a_session_with_data_and_a_download_continue_after_another_boot"
+slow_tests="a_server_a_session_with_data_and_a_download_continue_after_another_boot
+a_portable_image_continues_with_another_libc_and_another_one_is_refused_with_the_file_named
+programs_continue_with_the_code_of_another_kernel"
 [ "${ATOLL_TIER:-container}" = container ] || { echo "1..0 # SKIP only boxes without an engine are captured with their programs"; exit 0; }
 [ -e /proc/self/timens_offsets ] || { echo "1..0 # SKIP this kernel has no time namespaces"; exit 0; }
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP not root"; exit 0; }
