@@ -52,6 +52,8 @@ enum keep_outcome {
 	    "number, settings, size; bytes on their way in them are lost")                         \
 	ROW(LANDLOCK, CHANGED, "landlock rules of the program's own",                              \
 	    "the copy has only those of its box: the kernel does not show others")                 \
+	ROW(VISIBLE, CHANGED, "the programs in /proc",                                             \
+	    "programs that are started later do not see those of the copy there")                  \
 	ROW(RANDOM, CHANGED, "random generators in memory", "identical in all copies")             \
 	ROW(INODES, CHANGED, "inode numbers of the files of a box", "other numbers")               \
 	ROW(LOCKS, CHANGED, "locks of files", "the copy does not hold them")                       \
