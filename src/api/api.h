@@ -153,6 +153,7 @@ struct api {
 	 * 0: w->done() follows. -1: they cannot be sent now (api/directory_wait.h). */
 	struct node_rows *rows;
 	int (*rows_settle)(struct node_rows *rows, struct directory_wait *w);
+	struct object_client *objects; /* cluster/object_client.h; NULL: cluster.objects is not set, or this is no node */
 	const char *const *labels; /* of this node: cluster.labels, NULL-terminated; NULL: it has none */
 	struct rooms *rooms; /* v1/room.h; NULL: no client has joined one yet */
 	struct doctor *doctor; /* v1/doctor.h; NULL: not requested yet */

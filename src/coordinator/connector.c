@@ -5,6 +5,7 @@
 #include "client/frame_conn.h"
 #include "egress/net_rule.h"
 #include "egress/resolver.h"
+#include "http/object_store.h"
 #include "wire/sock.h"
 
 #include <errno.h>
@@ -20,6 +21,8 @@ struct connector {
 	struct watch supervisor;
 	const char *const *gateways;
 	unsigned ngateways;
+	struct object_store objects;
+	int has_objects;
 	struct connector_server *servers;
 };
 
@@ -124,13 +127,31 @@ static void dial_late(struct timer *t)
 	dial_answer(d, -1);
 }
 
+/* Where to connect; -1: the settings have no such address. */
+static int connector_address(const struct connector *x, unsigned gateway, char host[RULE_HOST],
+			     uint16_t *out_port)
+{
+	const char *why = NULL;
+
+	if (gateway == CONNECTOR_OBJECTS) {
+		*out_port = x->objects.port;
+		return x->has_objects && (size_t)snprintf(host, RULE_HOST, "%s", x->objects.host) <
+						 RULE_HOST
+			       ? 0
+			       : -1;
+	}
+	if (gateway >= x->ngateways)
+		return -1;
+	return net_authority_parse(x->gateways[gateway], strlen(x->gateways[gateway]), host,
+				   out_port, &why);
+}
+
 static void connector_dial(struct connector_server *s, unsigned gateway)
 {
 	struct connector *x = s->connector;
 	struct connector_dial *d = calloc(1, sizeof(*d));
 	char host[RULE_HOST];
 	uint16_t port = 0;
-	const char *why = NULL;
 
 	if (!d)
 		abort();
@@ -143,10 +164,8 @@ static void connector_dial(struct connector_server *s, unsigned gateway)
 		d->next->link = &d->next;
 	s->dials = d;
 	timer_init(&d->clock, &x->loop, dial_late);
-	if (gateway >= x->ngateways ||
-	    net_authority_parse(x->gateways[gateway], strlen(x->gateways[gateway]), host, &port,
-				&why) < 0) {
-		snprintf(d->why, sizeof(d->why), "cluster.gateways has no gateway %u", gateway);
+	if (connector_address(x, gateway, host, &port) < 0) {
+		snprintf(d->why, sizeof(d->why), "the settings have no such address (%u)", gateway);
 		dial_answer(d, -1);
 		return;
 	}
@@ -220,6 +239,7 @@ int connector_main(const struct connector_conf *conf, int supervisor,
 	x.gateways = conf->gateways;
 	while (x.gateways[x.ngateways])
 		x.ngateways++;
+	x.has_objects = conf->objects && object_store_parse(&x.objects, conf->objects, &e) == 0;
 	if (loop_init(&x.loop, &e) < 0 || resolver_init(&x.names, &x.loop, conf->dns, &e) < 0 ||
 	    walls(ctx, &e) < 0) {
 		log_error("no connections to gateways", LOG_E(&e));

@@ -5,6 +5,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/membership.h"
 #include "coordinator/message.h"
+#include "coordinator/objects.h"
 #include "coordinator/postgres.h"
 #include "coordinator/queries.h"
 #include "coordinator/schema.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 struct cluster_process {
@@ -25,6 +27,7 @@ struct cluster_process {
 	struct postgres *db;
 	struct coordinator *coordinator;
 	struct membership membership;
+	struct objects objects;
 	unsigned links; /* servers */
 	int leaving;
 };
@@ -129,12 +132,23 @@ static void process_queried(void *user, const struct postgres_answer *a, const s
 	process_answer(user, a ? query_answer(a) : NULL, e);
 }
 
+static void process_sign(struct process_job *j, const json_t *m)
+{
+	auto_buf struct buf url = { 0 };
+	struct err e;
+
+	if (objects_sign(&j->process->objects, m, (int64_t)time(NULL), &url, &e) < 0)
+		process_answer(j, NULL, &e);
+	else
+		process_answer(j, json_pack("{s:s}", "url", buf_str(&url)), NULL);
+}
+
 static void process_request(struct json_pipe *p, const json_t *m)
 {
 	struct process_link *l = loop_owner(p, struct process_link, pipe);
 	const json_t *join = json_object_get(m, "join"), *renew = json_object_get(m, "renew"),
 		     *coordinate = json_object_get(m, "coordinator"),
-		     *query = json_object_get(m, "query");
+		     *query = json_object_get(m, "query"), *object = json_object_get(m, "object");
 	struct process_job *j = calloc(1, sizeof(*j));
 	struct err e;
 
@@ -156,6 +170,8 @@ static void process_request(struct json_pipe *p, const json_t *m)
 	} else if (query) {
 		if (query_send(l->process->db, query, process_queried, j, &e) < 0)
 			process_answer(j, NULL, &e);
+	} else if (object) {
+		process_sign(j, object);
 	} else {
 		err_set(&e, ERR_INVALID, "the cluster process does not know this request");
 		process_answer(j, NULL, &e);
@@ -212,6 +228,16 @@ static void process_supervisor(struct watch *w, unsigned what)
 
 /* ---- the start ---- */
 
+/* Without its keys the store is not used: files travel through gateways. */
+static void process_open_objects(struct cluster_process *x)
+{
+	struct err e;
+
+	if (*x->conf->objects &&
+	    objects_open(&x->objects, x->conf->objects, x->conf->secrets, &e) < 0)
+		log_error("the object store is not used", LOG_E(&e));
+}
+
 static int process_open_engines(struct cluster_process *x, struct err *e)
 {
 	struct buf password = { 0 };
@@ -232,6 +258,7 @@ static int process_open_engines(struct cluster_process *x, struct err *e)
 	    (postgres_new(&x->db, &x->loop, &conf, e) < 0 ||
 	     coordinator_engine_new(&x->coordinator, &x->loop, x->db, x->conf->etcd, e) < 0))
 		rc = -1;
+	process_open_objects(x);
 	if (password.p)
 		explicit_bzero(password.p, password.room);
 	buf_fini(&password);

@@ -8,13 +8,15 @@
  *   {ask: n, query: {name, params}}              ->  {done: n, results}           (queries.h)
  *   {ask: n, join: {token, request, name}}       ->  {done: n, number, certificate, ca}
  *   {ask: n, renew: {role, number, request}}     ->  {done: n, number, certificate, ca}
+ *   {ask: n, object: {method, key}}              ->  {done: n, url}               (objects.h)
  *                                                or  {done: n, error, kind} */
 #pragma once
 #include "base/err.h"
 
 struct cluster_process_conf { /* borrowed for the life of the process */
 	const char *database, *secrets;
-	const char *etcd; /* addresses, separated by commas; "": PostgreSQL coordinates */
+	const char *etcd;    /* addresses, separated by commas; "": PostgreSQL coordinates */
+	const char *objects; /* URL of the bucket; "": none */
 };
 
 /* Runs the process until `supervisor` is closed and no server is connected: CLUSTER_ENGINES with a descriptor on it is the

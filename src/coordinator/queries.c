@@ -173,6 +173,37 @@ static const struct query queries[] = {
 		" and state <> 'deleted' on conflict (id) do update set node = excluded.node, identity = excluded.identity returning id", 4 } } },
 	{ "deletions_due", 0, { {
 		"select id, identity from atoll.deletions order by at limit 500", 0 } } },
+	/* Objects of the object store. A URL of an object is made only after object_use or object_add, so `used` is the time of its
+	 * newest URL, which is valid for 15 minutes. $1: id of a snapshot, $2: its team. */
+	{ "object_use", 2, { {
+		"update atoll.objects set used = clock_timestamp() where state = 'ready' and key = (select key from atoll.objects"
+		" where kind = 'snapshot' and id = $1 and team = $2 and state = 'ready' order by created desc limit 1)"
+		" returning key, sha256, bytes", 2 } } },
+	{ "object_add", 5, { {
+		"insert into atoll.objects (key, kind, id, team, name, node) values ($1, 'snapshot', $2, $3, $4, $5::int)", 5 } } },
+	{ "object_ready", 3, { {
+		"update atoll.objects set state = 'ready', used = clock_timestamp(), sha256 = $2, bytes = $3::bigint"
+		" where key = $1 and state = 'new' returning key", 3 } } },
+	{ "object_damaged", 1, { {
+		"update atoll.objects set state = 'deleting' where key = $1", 1 } } },
+	{ "object_forget", 2, { {
+		"update atoll.objects set state = 'deleting' where kind = 'snapshot' and team = $1 and (id = $2 or (name = $2 and name <> ''))"
+		" and state = 'ready'", 2 } } },
+	{ "object_find", 2, { {
+		"select id, node from atoll.objects where kind = 'snapshot' and team = $1 and state = 'ready'"
+		" and (id = $2 or (name = $2 and name <> '')) order by created limit 1", 2 } } },
+	/* Objects whose last URL has expired, and those whose node is asked whether the snapshot exists. */
+	{ "objects_due", 0, { {
+		"update atoll.objects set state = 'deleting' where state = 'new' and used < clock_timestamp() - interval '1 hour'", 0 }, {
+		"select key from atoll.objects where state = 'deleting' and used < clock_timestamp() - interval '20 minutes' limit 20", 0 }, {
+		"update atoll.objects set checked = clock_timestamp() where key in (select key from atoll.objects where state = 'ready'"
+		" and checked < clock_timestamp() - interval '1 hour' order by checked limit 20 for update skip locked)"
+		" returning key, id, node, team, used::text", 0 } } },
+	/* $2: `used` before the node was asked: a use since then keeps the object. */
+	{ "object_unreferenced", 2, { {
+		"update atoll.objects set state = 'deleting' where key = $1 and state = 'ready' and used = $2::timestamptz", 2 } } },
+	{ "object_gone", 1, { {
+		"delete from atoll.objects where key = $1 and state = 'deleting'", 1 } } },
 	{ "deletion_done", 1, { {
 		"delete from atoll.deletions where id = $1", 1 } } },
 	/* The share of a gateway of the boxes that a team may have, $5: what it has in all, $4 at most. Live boxes and the shares

@@ -116,6 +116,14 @@ static const char *const schema_steps[] = {
 	"create table atoll.grants (team text not null, resource text not null, period int not null, node int not null,"
 	"  amount bigint not null default 0, version bigint not null default 0,"
 	"  primary key (team, resource, period, node));",
+	/* 10: the object store: a key is used once */
+	"create table atoll.objects (key text primary key, kind text not null, id text not null, team text not null,"
+	"  name text not null, node int not null, state text not null default 'new'"
+	"  check (state in ('new', 'ready', 'deleting')), sha256 text not null default '', bytes bigint not null default 0,"
+	"  created timestamptz not null default clock_timestamp(), used timestamptz not null default clock_timestamp(),"
+	"  checked timestamptz not null default clock_timestamp());"
+	"create index objects_id on atoll.objects (kind, id);"
+	"create index objects_due on atoll.objects (state, used);",
 };
 _Static_assert(ARRAY_LEN(schema_steps) == SCHEMA_VERSION, "one text per step");
 

@@ -7,7 +7,7 @@
 struct pg_result;
 
 enum {
-	SCHEMA_VERSION = 9, /* number of the last step */
+	SCHEMA_VERSION = 10, /* number of the last step */
 	SCHEMA_OLDEST_READER =
 		1, /* programs that know fewer steps than this must not use the tables */
 };

@@ -62,7 +62,10 @@ static void cluster_be(void *ctx)
 		.etcd = cluster_child_etcd(o->config, etcd),
 		.database = config_text(o->config, CONFIG_CLUSTER_DATABASE),
 		.secrets = config_text(o->config, CONFIG_CLUSTER_SECRETS),
+		.objects = config_text(o->config, CONFIG_CLUSTER_OBJECTS),
 	};
+
+	conf.objects = conf.objects ? conf.objects : "";
 
 	confine_clear_environment();
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
@@ -77,7 +80,8 @@ void cluster_child_init(struct cluster_child *o, int root)
 void cluster_child_apply(struct cluster_child *o, const struct config *c)
 {
 	static const enum config_key keys[] = { CONFIG_CLUSTER_ROLE, CONFIG_CLUSTER_DATABASE,
-						CONFIG_CLUSTER_SECRETS, CONFIG_CLUSTER_ETCD };
+						CONFIG_CLUSTER_SECRETS, CONFIG_CLUSTER_ETCD,
+						CONFIG_CLUSTER_OBJECTS };
 	struct buf now = { 0 };
 
 	o->config = c;

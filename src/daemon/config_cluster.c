@@ -4,6 +4,7 @@
 #include "daemon/addr.h"
 #include "daemon/config.h"
 #include "egress/net_rule.h"
+#include "http/object_store.h"
 
 #include <string.h>
 #include <strings.h>
@@ -97,17 +98,19 @@ int config_check_label(const char *text, struct err *e)
 	return err_set(e, ERR_INVALID, "'%.70s' is not a label; write it like zone=eu-1", text);
 }
 
+int config_check_objects(const char *text, struct err *e)
+{
+	struct object_store store;
+
+	return object_store_parse(&store, text, e);
+}
+
 int config_check_cluster(const struct config *c, struct err *e)
 {
 	enum cluster_role role = (enum cluster_role)config_number(c, CONFIG_CLUSTER_ROLE);
 	const char *where = c->values[CONFIG_CLUSTER_ROLE].where,
 		   *text = c->values[CONFIG_CLUSTER_ROLE].text;
 
-	if (config_text(c, CONFIG_CLUSTER_OBJECTS))
-		return err_set(e, ERR_INVALID,
-			       "cluster.objects (%.70s) has no effect yet: this version stores no "
-			       "objects in a bucket; remove the setting",
-			       c->values[CONFIG_CLUSTER_OBJECTS].where);
 	if (cluster_is_gateway(role) && !config_text(c, CONFIG_CLUSTER_DATABASE))
 		return err_set(e, ERR_INVALID,
 			       "cluster.role = %s (%.70s) needs a database; write "

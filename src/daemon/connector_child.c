@@ -26,6 +26,7 @@ static void connector_be(void *ctx)
 	const struct rlimit files = { CONNECTOR_FILES, CONNECTOR_FILES };
 	struct connector_child *o = ctx;
 	struct connector_conf conf = { .gateways = config_list(o->config, CONFIG_CLUSTER_GATEWAYS),
+				       .objects = config_text(o->config, CONFIG_CLUSTER_OBJECTS),
 				       .dns = config_list(o->config, CONFIG_EGRESS_DNS) };
 
 	confine_clear_environment();
@@ -41,9 +42,9 @@ void connector_child_init(struct connector_child *o, int root)
 static void connector_print(const struct config *c, char *out, size_t room)
 {
 	static const enum config_key keys[] = { CONFIG_CLUSTER_GATEWAYS, CONFIG_EGRESS_DNS };
-	size_t at = 0;
+	const char *objects = config_text(c, CONFIG_CLUSTER_OBJECTS);
+	size_t at = (size_t)snprintf(out, room, "%s\n", objects ? objects : "");
 
-	out[0] = 0;
 	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		for (const char *const *t = config_list(c, keys[i]); *t && at < room; t++)
 			at += (size_t)snprintf(out + at, room - at, "%u %s\n", i, *t);

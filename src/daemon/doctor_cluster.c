@@ -139,6 +139,46 @@ static void doctor_database(struct doctor_cluster_rows *x, struct cluster_engine
 		x->row(x->user, "database", DOCTOR_GOOD, "answers", "");
 }
 
+/* Of a node: a connection, and with https its certificate; nothing is sent. */
+static int doctor_objects_connect(const char *text, struct err *e)
+{
+	struct client_conn c = { .fd = -1 };
+	struct client_conn_url u;
+	struct ssl_ctx_st *tls = NULL;
+	int rc;
+
+	if (client_conn_url_parse(text, &u, e) < 0 ||
+	    (strncmp(text, "https:", 6) == 0 && tls_client(NULL, &tls, e) < 0))
+		return -1;
+	c.stall_ms = DOCTOR_CONNECT_MS;
+	rc = client_conn_open(&c, &u, tls, DOCTOR_CONNECT_MS, e);
+	client_conn_close(&c);
+	tls_free(tls);
+	return rc;
+}
+
+static void doctor_objects(struct doctor_cluster_rows *x, enum cluster_role role)
+{
+	const char *url = config_text(x->config, CONFIG_CLUSTER_OBJECTS),
+		   *secrets = config_text(x->config, CONFIG_CLUSTER_SECRETS);
+	char path[1100];
+	struct err e;
+
+	if (!url)
+		return;
+	snprintf(path, sizeof(path), "%.1000s/objects", secrets ? secrets : "");
+	if (cluster_is_node(role) && doctor_objects_connect(url, &e) < 0)
+		x->row(x->user, "object store", DOCTOR_POOR, e.msg,
+		       "check cluster.objects; until then files travel through gateways");
+	else if (cluster_is_gateway(role) && access(path, R_OK) != 0)
+		x->row(x->user, "object store", DOCTOR_POOR,
+		       "the file 'objects' of cluster.secrets cannot be read",
+		       "write access key, secret key and region into it; mode 0600");
+	else
+		x->row(x->user, "object store", DOCTOR_GOOD,
+		       cluster_is_node(role) ? "reached" : "its keys can be read", "");
+}
+
 void doctor_cluster(doctor_row *row, void *user)
 {
 	const struct cluster_engine_flags none = { 0 };
@@ -158,6 +198,7 @@ void doctor_cluster(doctor_row *row, void *user)
 			doctor_gateways(&x);
 		if (cluster_is_gateway(role))
 			doctor_database(&x, &engine);
+		doctor_objects(&x, role);
 		doctor_clock(&x);
 	}
 	cluster_identity_fini(&x.id);

@@ -1,10 +1,13 @@
 /* server_cluster.c - see server_cluster.h. */
 #include "daemon/server_cluster.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "cluster/certificates.h"
+#include "cluster/object_client.h"
 #include "cluster/tunnel.h"
 #include "cluster/tunnel_node.h"
 #include "coordinator/cluster_client.h"
+#include "coordinator/connector.h"
 #include "daemon/gateway_certificate.h"
 #include "daemon/node_certificate.h"
 #include "daemon/node_figures.h"
@@ -22,6 +25,7 @@
 #include "gateway/merged_figures.h"
 #include "gateway/names.h"
 #include "gateway/nodes.h"
+#include "gateway/objects.h"
 #include "gateway/renewals.h"
 #include "gateway/shared_rows.h"
 #include "gateway/grants.h"
@@ -61,6 +65,7 @@ struct server_cluster {
 	struct gateway_moved *moved;
 	struct gateway_copies *copies;
 	struct gateway_bring *bring;
+	struct gateway_objects *stored; /* of the cluster, in the object store */
 	struct gateway_rows *shared_rows;
 	struct deletions *deletions;
 	struct gateway_shares *shares;
@@ -79,6 +84,8 @@ struct server_cluster {
 	uint32_t greeted;       /* gateways that are connected: bits */
 	struct frame_conn connector;
 	int connector_open, stopped;
+	struct ssl_ctx_st *objects_tls; /* NULL: without TLS */
+	struct object_client objects;   /* used if api->objects is set */
 	uint32_t dials; /* requested before the connection to that process came: bits by gateway */
 };
 
@@ -108,6 +115,20 @@ static int cluster_load_keys(struct server_cluster *x, const char *folder, struc
 	else
 		cluster_identity_fini(&id);
 	return rc;
+}
+
+/* Before the process is confined: the list of certificate authorities is a file. */
+static int cluster_load_objects(struct server_cluster *x, struct err *e)
+{
+	const char *url = config_text(x->start->config, CONFIG_CLUSTER_OBJECTS);
+
+	if (!url || !cluster_is_node(x->role))
+		return 0;
+	if (object_store_parse(&x->objects.store, url, e) < 0)
+		return -1;
+	if (!x->objects.store.is_tls)
+		return 0;
+	return tls_client("/etc/ssl/certs/ca-certificates.crt", &x->objects_tls, e);
 }
 
 int server_cluster_load(struct server_cluster **out, const struct server_start *s, struct err *e)
@@ -142,6 +163,10 @@ int server_cluster_load(struct server_cluster **out, const struct server_start *
 			       "cluster.role = gateway, but the certificate in %.120s is that of a "
 			       "node; join as a gateway",
 			       folder);
+	}
+	if (cluster_load_objects(x, e) < 0) {
+		free(x);
+		return err_in(e, "cluster.objects");
 	}
 	*out = x;
 	return 0;
@@ -268,7 +293,11 @@ static int cluster_init_gateway(struct server_cluster *x, struct err *e)
 		cluster_init_directory(x);
 	if (gateway_new(&x->gateway, x->api, x->tunnels, x->leases, policy, e) < 0)
 		return -1;
-	x->gateway->bring = x->bring = gateway_bring_new(x->api->loop, x->tunnels);
+	if (x->server_tls && config_text(x->start->config, CONFIG_CLUSTER_OBJECTS))
+		x->stored = gateway_objects_new(&(struct gateway_objects_conf){
+			.loop = x->api->loop, .tunnels = x->tunnels, .engines = x->engines });
+	x->gateway->objects = x->stored;
+	x->gateway->bring = x->bring = gateway_bring_new(x->api->loop, x->tunnels, x->stored);
 	x->gateway->engines = x->server_tls ? x->engines : NULL;
 	x->gateway->directory = x->directory;
 	x->merged = merged_figures_new(x->gateway);
@@ -308,22 +337,40 @@ static void cluster_dial(void *user, unsigned gateway)
 		x->dials |= 1u << gateway;
 }
 
+static void cluster_dial_objects(void *user)
+{
+	struct server_cluster *x = user;
+	struct frame ask = sock_head(WIRE_CLUSTER_DIAL, 0);
+
+	ask.flags = CONNECTOR_OBJECTS;
+	if (x->connector_open)
+		frame_conn_send(&x->connector, &ask, sizeof(ask), NULL, 0, -1);
+}
+
+static void cluster_dialled_objects(struct server_cluster *x, int *fd, const char *why)
+{
+	if (*fd >= 0)
+		object_client_connected(&x->objects, steal_fd(fd));
+	else
+		object_client_failed(&x->objects, why);
+}
+
 static void cluster_dialled(struct frame_conn *p, const struct frame *f, size_t len, int *fd)
 {
 	struct server_cluster *x = loop_owner(p, struct server_cluster, connector);
 	const char *tail = (const char *)(f + 1);
 
+	auto_free char *why = NULL;
+
 	if (f->type != WIRE_CLUSTER_DIAL)
 		return;
-	if (*fd >= 0) {
-		tunnel_client_connected(x->client, f->flags, *fd);
-		*fd = -1;
-	} else {
-		char *why = buf_text("%.*s", (int)(len - sizeof(*f)), tail);
-
+	why = buf_text("%.*s", *fd < 0 ? (int)(len - sizeof(*f)) : 0, tail);
+	if (f->flags == CONNECTOR_OBJECTS)
+		cluster_dialled_objects(x, fd, why);
+	else if (*fd >= 0)
+		tunnel_client_connected(x->client, f->flags, steal_fd(fd));
+	else
 		tunnel_client_failed(x->client, f->flags, why);
-		free(why);
-	}
 }
 
 /* Requests that it had are made again after TUNNEL_CONNECT_MS; that of a control connection now. */
@@ -332,6 +379,7 @@ static void cluster_connector_gone(struct frame_conn *p, const struct err *why)
 	struct server_cluster *x = loop_owner(p, struct server_cluster, connector);
 
 	x->connector_open = 0;
+	object_client_fail_all(&x->objects, "the process that connects has ended");
 	if (x->stopped)
 		return;
 	log_warn("the process that connects to gateways has ended", LOG_E(why));
@@ -352,6 +400,8 @@ void server_cluster_connect(struct server_cluster *x, int take_fd)
 	for (unsigned i = 0; i < 32; i++)
 		if (x->dials & 1u << i)
 			cluster_dial(x, i);
+	for (const struct object_request *r = x->objects.waiting; r; r = r->next)
+		cluster_dial_objects(x);
 	x->dials = 0;
 }
 
@@ -464,6 +514,13 @@ static void cluster_start_node(struct server_cluster *x)
 	while (gateways[conf.gateways] && conf.gateways < 32)
 		conf.gateways++;
 	cluster_ask_connector(x);
+	if (x->objects.store.port) {
+		const struct object_store store = x->objects.store;
+
+		object_client_init(&x->objects, x->api->loop, &store, x->objects_tls,
+				   cluster_dial_objects, x);
+		x->api->objects = &x->objects;
+	}
 	x->client = tunnel_client_new(x->api->loop, &x->api->http, &conf, &hooks);
 	if (!cluster_is_gateway(x->role))
 		node_certificate_start(&x->own, x->api->loop, x->client);
@@ -641,6 +698,7 @@ void server_cluster_free(struct server_cluster *x)
 	gateway_copies_free(x->copies);
 	gateway_rows_free(x->shared_rows);
 	gateway_bring_free(x->bring);
+	gateway_objects_free(x->stored);
 	deletions_free(x->deletions);
 	gateway_moved_free(x->moved);
 	cluster_client_free(x->engines);
@@ -653,5 +711,6 @@ void server_cluster_free(struct server_cluster *x)
 		frame_conn_fini(&x->connector);
 	tls_free(x->server_tls);
 	tls_free(x->client_tls);
+	tls_free(x->objects_tls);
 	free(x);
 }

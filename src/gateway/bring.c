@@ -2,6 +2,7 @@
 #include "gateway/bring.h"
 #include "base/log.h"
 #include "gateway/copy_job.h"
+#include "gateway/objects.h"
 #include "gateway/restart.h"
 #include "store/store.h"
 
@@ -16,12 +17,14 @@ struct bring_job {
 	char snapshot[ID_MAX + 1], team[STORE_NAME + 1];
 	unsigned owner, to;
 	struct copy_job copy;
+	struct objects_copy *object; /* NULL: not in progress */
 	int is_missing;
 };
 
 struct gateway_bring {
 	struct loop *loop;
 	struct tunnels *tunnels;
+	struct gateway_objects *objects;
 	struct bring_job *jobs;
 };
 
@@ -55,7 +58,7 @@ static void bring_copied(struct copy_job *c, const char *why)
 	bring_end(j, why);
 }
 
-static void bring_copy(struct bring_job *j)
+static void bring_copy_through_gateway(struct bring_job *j)
 {
 	char identity[128];
 
@@ -68,6 +71,33 @@ static void bring_copy(struct bring_job *j)
 							  .kind = "snapshots",
 							  .snapshot = j->snapshot,
 							  .identity = identity });
+}
+
+static void bring_object_came(void *user, const char *why)
+{
+	struct bring_job *j = user;
+
+	j->object = NULL;
+	if (why)
+		bring_copy_through_gateway(j);
+	else
+		bring_end(j, NULL);
+}
+
+static void bring_copy(struct bring_job *j)
+{
+	struct gateway_objects *g = j->all->objects;
+
+	if (g && !gateway_objects_are_away(g))
+		j->object = objects_copy_new(g,
+					     &(struct objects_what){ .snapshot = j->snapshot,
+								     .team = j->team,
+								     .name = "",
+								     .owner = j->owner,
+								     .to = j->to },
+					     bring_object_came, j);
+	else
+		bring_copy_through_gateway(j);
 }
 
 void bring_begin(struct gateway_bring *g, struct bring_ask *a, const struct bring_what *w)
@@ -105,13 +135,14 @@ void bring_cancel(struct bring_ask *a)
 	a->job = NULL;
 }
 
-struct gateway_bring *gateway_bring_new(struct loop *l, struct tunnels *t)
+struct gateway_bring *gateway_bring_new(struct loop *l, struct tunnels *t,
+					struct gateway_objects *objects)
 {
 	struct gateway_bring *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		abort();
-	*g = (struct gateway_bring){ .loop = l, .tunnels = t };
+	*g = (struct gateway_bring){ .loop = l, .tunnels = t, .objects = objects };
 	return g;
 }
 
@@ -124,6 +155,7 @@ void gateway_bring_free(struct gateway_bring *g)
 
 		g->jobs = j->next;
 		copy_job_cancel(&j->copy);
+		objects_copy_cancel(j->object);
 		free(j);
 	}
 	free(g);

@@ -320,19 +320,36 @@ static int create_makes_box(const char *path)
 
 /* Checkpoints and volumes stay on their node. A repeated request must reach the node of the first one, so one with an
  * Idempotency-Key goes to the node of the snapshot only. */
+static int create_may_move(const struct gateway_call *x)
+{
+	return create_makes_box(x->call->req->path) && x->gateway->bring &&
+	       !create_text(x, "checkpoint") &&
+	       !json_array_size(json_object_get(x->doc, "volumes")) &&
+	       !json_array_size(json_object_get(x->doc, "volumeMounts")) &&
+	       (create_text(x, "snapshot") || create_text(x, "templateID")) &&
+	       !http_header(x->call->req, "idempotency-key");
+}
+
 static void create_at_source(struct gateway_call *x, const char *text, unsigned node)
 {
 	char id[ID_MAX + 1];
 
 	snprintf(id, sizeof(id), "%.*s", (int)strcspn(text, ":"), text);
-	if (id_valid(id) && create_makes_box(x->call->req->path) && x->gateway->bring &&
-	    !create_text(x, "checkpoint") && !json_array_size(json_object_get(x->doc, "volumes")) &&
-	    !json_array_size(json_object_get(x->doc, "volumeMounts")) &&
-	    (create_text(x, "snapshot") || create_text(x, "templateID")) &&
-	    !http_header(x->call->req, "idempotency-key"))
+	if (id_valid(id) && create_may_move(x))
 		create_snapshot_begin(x, id, node);
 	else
 		create_at(x, node);
+}
+
+/* A node that may have it does not answer. */
+static void create_source_missing(struct gateway_call *x)
+{
+	const char *name = create_text(x, "snapshot");
+
+	if (name && create_may_move(x))
+		create_snapshot_from_store(x, name);
+	else
+		find_fail_missing(x);
 }
 
 static void create_source_found(struct gateway_call *x, int node)
@@ -340,7 +357,7 @@ static void create_source_found(struct gateway_call *x, int node)
 	if (node >= 0)
 		create_at_source(x, x->found_id, (unsigned)node);
 	else if (x->missing[0])
-		find_fail_missing(x);
+		create_source_missing(x);
 	else
 		create_place(x); /* any node says that it does not exist */
 }

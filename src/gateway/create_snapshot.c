@@ -1,5 +1,6 @@
 /* create_snapshot.c - boxes with the files of a snapshot: at the node that has it or, if that node takes no box now, at
  * another one, which gets the file first (bring.h). The node that creates the box checks whose snapshot it is. */
+#include "coordinator/queries.h"
 #include "gateway/gateway_call.h"
 
 #include <stdio.h>
@@ -81,8 +82,34 @@ static void create_snapshot_name_by_id(struct gateway_call *x)
 	free(text);
 }
 
+/* ---- by a name that only the object store knows now ---- */
+
+static void create_snapshot_looked(struct cluster_request *r, const json_t *answer,
+				   const struct err *e)
+{
+	struct gateway_call *x = loop_owner(r, struct gateway_call, source.looking);
+	const json_t *row = e ? NULL : json_array_get(query_rows(answer, 0), 0);
+
+	if (row && id_valid(query_text(row, 0)))
+		create_snapshot_begin(x, query_text(row, 0), (unsigned)query_int(row, 1));
+	else
+		find_fail_missing(x);
+}
+
+void create_snapshot_from_store(struct gateway_call *x, const char *name)
+{
+	if (!x->gateway->objects) {
+		find_fail_missing(x);
+		return;
+	}
+	x->source.looking.done = create_snapshot_looked;
+	query_request(x->gateway->engines, &x->source.looking, "object_find",
+		      json_pack("[s, s]", x->call->who.team, name));
+}
+
 void create_snapshot_end(struct gateway_call *x)
 {
+	cluster_client_cancel(&x->source.looking);
 	bring_cancel(&x->source.ask);
 	buf_fini(&x->source.body);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "gateway/directory.h"
 #include "gateway/gateway_call.h"
+#include "gateway/objects.h"
 #include "http/client.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ enum {
 }; /* requests may wait for a program; its limits end them */
 
 #define FORWARD_BOX "atoll-box"
+#define FORWARD_SNAPSHOT "atoll-snapshot"
 
 static struct gateway_call *forward_of(const struct http_req *r)
 {
@@ -117,11 +119,13 @@ static void forward_switched(void *user)
 	c->req->on_eof = NULL; /* the end of one direction only: on_body_end() handles it */
 }
 
-/* The row of a new box is for this gateway. */
+/* The row of a new box, and the id of a new snapshot, are for this gateway. */
 static const char *forward_returns(void *user, const struct http_header *h)
 {
 	(void)user;
-	return strcmp(h->name, FORWARD_BOX) == 0 ? NULL : h->value;
+	return strcmp(h->name, FORWARD_BOX) == 0 || strcmp(h->name, FORWARD_SNAPSHOT) == 0
+		       ? NULL
+		       : h->value;
 }
 
 static void forward_box_stored(void *user, const char *team)
@@ -139,6 +143,40 @@ static void forward_add_box(struct gateway_call *x, int status, const char *row)
 			  is_new ? forward_box_stored : NULL, x->gateway);
 }
 
+/* "ID NAME": the node has packed a new snapshot. */
+static void forward_keep_snapshot(struct gateway_call *x, const char *text)
+{
+	char id[ID_MAX + 1];
+	size_t n = strcspn(text, " ");
+
+	snprintf(id, sizeof(id), "%.*s", (int)n, text);
+	if (id_valid(id) && n <= ID_MAX)
+		gateway_objects_keep(x->gateway->objects,
+				     &(struct objects_what){ .snapshot = id,
+							     .team = x->call->who.team,
+							     .name = text + n + (text[n] == ' '),
+							     .owner = x->node });
+}
+
+/* The path of a snapshot that the node has deleted. */
+static void forward_forget_snapshot(struct gateway_call *x, int status)
+{
+	static const char *const paths[] = { "/v1/snapshots/", "/snapshots/", "/templates/" };
+	const struct http_req *r = x->call->req;
+	char text[STORE_NAME + 1];
+
+	if (status < 200 || status > 299 || strcmp(r->method, "DELETE") != 0)
+		return;
+	for (unsigned i = 0; i < ARRAY_LEN(paths); i++) {
+		size_t n = strlen(paths[i]);
+
+		if (strncmp(r->path, paths[i], n) != 0)
+			continue;
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(r->path + n, ":/"), r->path + n);
+		gateway_objects_forget(x->gateway->objects, x->call->who.team, text);
+	}
+}
+
 static const char *forward_judge(void *user, const struct http_answer *a)
 {
 	struct gateway_call *x = user;
@@ -148,6 +186,10 @@ static const char *forward_judge(void *user, const struct http_answer *a)
 		if (strcmp(a->headers[i].name, FORWARD_BOX) == 0)
 			forward_add_box(x, a->status, a->headers[i].value);
 
+	for (unsigned i = 0; x->gateway->objects && i < a->nheaders; i++)
+		if (strcmp(a->headers[i].name, FORWARD_SNAPSHOT) == 0 && a->status == 201)
+			forward_keep_snapshot(x, a->headers[i].value);
+	forward_forget_snapshot(x, a->status);
 	x->is_refused = why != NULL;
 	return why;
 }

@@ -17,6 +17,7 @@ struct gateway_bring;
 struct gateway_copies;
 struct gateway_moved;
 struct gateway_names;
+struct gateway_objects;
 struct gateway_grants;
 struct gateway_rows;
 struct gateway_shares;
@@ -44,7 +45,8 @@ struct gateway {
 	struct gateway_moved *moved;   /* the same */
 	struct gateway_copies *copies; /* the same */
 	struct gateway_bring *bring;
-	struct gateway_rows *rows; /* NULL: without a coordinator */
+	struct gateway_objects *objects; /* NULL: there is no object store */
+	struct gateway_rows *rows;       /* NULL: without a coordinator */
 	struct place *place;
 	struct cluster_client *engines; /* for the directory; NULL: this machine has not joined */
 	struct directory *directory;

@@ -79,6 +79,7 @@ struct gateway_call {
 		char snapshot[ID_MAX + 1];
 		unsigned owner, to;
 		struct bring_ask ask;
+		struct cluster_request looking;
 		struct buf body; /* with the id instead of the name */
 	} source;
 
@@ -155,6 +156,8 @@ void create_at_chosen(struct gateway_call *x, unsigned node);
 void create_fail(struct gateway_call *x, const struct err *e); /* 503: no node */
 /* create_snapshot.c: a box with the files of this snapshot of node `owner`. */
 void create_snapshot_begin(struct gateway_call *x, const char *id, unsigned owner);
+/* The same by the name, of which a node that may have it does not answer: from the object store, else 503. */
+void create_snapshot_from_store(struct gateway_call *x, const char *name);
 void create_snapshot_end(struct gateway_call *x);
 /* create_once.c: 1: go() follows, with the node that the key was used at first, or this one. */
 int create_once_begin(struct gateway_call *x, const char *key, unsigned node,

@@ -6,6 +6,9 @@
  *   GET    /cluster/snapshots/{snapshot}  the same of a snapshot of the caller's team, with its own definition
  *   PUT    /cluster/copies/{snapshot}  either
  *   DELETE /cluster/copies/{snapshot}
+ *   POST   /cluster/objects/put        {snapshot, url} -> {sha256, bytes}    to the object store; of the caller's team
+ *   POST   /cluster/objects/get        {snapshot, url, sha256, bytes}        from it
+ *   POST   /cluster/objects/delete     {url}
  *   POST   /cluster/restart            {snapshot, epoch}
  *   POST   /cluster/leave              {box, stays_because?}  a box moves away: copies_leave.c
  *   POST   /cluster/left               {box}

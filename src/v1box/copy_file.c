@@ -172,6 +172,14 @@ ssize_t copy_source_read(struct copy_source *s, char *piece, size_t room)
 	return n;
 }
 
+void copy_source_sha256(struct copy_source *s, char out_hex[COPY_DIGITS + 1])
+{
+	uint8_t sum[SHA256_BYTES];
+
+	sha256_end(&s->all, sum);
+	hex_encode(out_hex, sum, sizeof(sum));
+}
+
 void copy_source_close(struct copy_source *s)
 {
 	own_close_fd(&s->fd);

@@ -27,6 +27,8 @@ struct copy_source { /* zeroed: closed */
 /* team NULL: the definition of its box; else that of the snapshot, which is this team's. ERR_NOT_FOUND. */
 must_check int copy_source_open(struct copy_source *s, struct api *a, const char *team,
 				const char *id, struct err *e);
+/* Of all bytes, after the last one. */
+void copy_source_sha256(struct copy_source *s, char out_hex[COPY_DIGITS + 1]);
 /* 0: the end. -1: errno. */
 ssize_t copy_source_read(struct copy_source *s, char *piece, size_t room);
 void copy_source_close(struct copy_source *s);

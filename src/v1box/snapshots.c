@@ -322,6 +322,8 @@ static void snapshots_created(struct call *c, const struct store_snapshot *row, 
 	}
 	call_audit(c, "snapshot.create", row->id, "ok");
 	http_set(c->req, "Location", "/v1/snapshots/%s", row->id);
+	if (c->req->trusted_peer && !row->checkpoint[0]) /* for the object store */
+		http_set(c->req, "Atoll-Snapshot", "%s %s", row->id, row->name);
 	call_json(c, 201, snapshot_json(row));
 }
 

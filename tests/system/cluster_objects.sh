@@ -6,50 +6,10 @@
 chmod a+x "$work" "$TMPDIR"
 . "$here/engines.lib"
 . "$here/cluster.lib"
+. "$here/objects.lib"
 postgres_start
 start_cluster
 soon nodes_are "$both_up"
-
-# ask METHOD PATH [CURL-OPTION...]: the answer is in $status and the file body.
-ask() {
-	method=$1
-	at=$2
-	shift 2
-	status=$(curl -sS --max-time 30 -o body -D head -w '%{http_code}' -X "$method" -H "X-API-Key: ${as:-$key}" "$@" "$url$at")
-}
-json() { ask "$1" "$2" -H 'Content-Type: application/json' -d "$3"; }
-of_body() { jq -r "$1" body; }
-of_one=aac # 2
-of_two=abi # 40
-drain() { ask POST "/v1/nodes/$1/drain"; }
-undrain() { ask POST "/v1/nodes/$1/undrain"; }
-seen_draining() { [ "$(nodes "[.items[] | select(.name == \"$1\") | .figures.draining][0]")" = "$2" ]; }
-# at_one: $box on node one, with the file kept.
-at_one() {
-	drain two
-	soon seen_draining two true
-	json POST /v1/boxes "${1:-{\}}"
-	is "$status" 201 "$(cat body)"
-	box=$(of_body .id)
-	undrain two
-	soon seen_draining two false
-	json POST "/v1/boxes/$box/execs" '{"command": "echo original >kept; mkdir -p d; head -c 300000 /dev/urandom >d/data; sha256sum d/data"}'
-	is "$status" 200 "$(cat body)"
-	sum=$(of_body .stdout)
-	is "$(printf %.3s "$box")" "$of_one"
-}
-snapshot_of() {
-	json POST /v1/snapshots "$(jq -n --arg b "$1" --arg n "${2:-}" '{box: $b} + (if $n == "" then {} else {name: $n} end)')"
-	is "$status" 201 "$(cat body)"
-	snapshot=$(of_body .id)
-}
-# has_files BOX NODE
-has_files() {
-	is "$(printf %.3s "$1")" "$2"
-	json POST "/v1/boxes/$1/execs" '{"command": "cat kept; sha256sum d/data"}'
-	is "$(of_body .stdout)" "original
-$sum" "$(cat body)"
-}
 
 a_box_starts_from_a_snapshot_of_another_node() {
 	at_one

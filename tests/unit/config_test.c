@@ -511,8 +511,7 @@ TEST(a_role_in_a_cluster_needs_its_settings)
 		{ "labels = ['zone=eu-1', 'gpu']",
 		  "'gpu' is not a label; write it like zone=eu-1" },
 		{ "labels = ['=x']", "is not a label" },
-		{ "objects = 'https://s3.example.org/atoll'",
-		  "has no effect yet: this version stores no objects in a bucket; remove" },
+		{ "objects = 'https://s3.example.org/atoll/more'", "has more than a bucket" },
 		{ "etcd = ['127.0.0.1:2379']", "127.0.0.1:2379" },
 		{ "forget_after = '0s'", "0s" },
 	};
