@@ -645,6 +645,31 @@ static void supervisor_reap(struct supervisor *w)
 	}
 }
 
+/* The sockets in the file system that this process created. */
+static void remove_sockets(const struct supervisor *w)
+{
+	struct addr a;
+	struct err e;
+
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		if (!w->activated && addr_of(w->listeners[i], &a, &e) == 0 &&
+		    !strncmp(a.text, "unix:/", 6))
+			unlink(a.text + 5);
+}
+
+/* The servers close theirs and drain. A client that connected to an open one would wait until the last server has ended; one
+ * that is refused uses another machine. */
+static void supervisor_stop_listening(struct supervisor *w)
+{
+	remove_sockets(w);
+	for (unsigned i = 0; i < w->nlisteners; i++)
+		close(w->listeners[i]);
+	w->nlisteners = 0;
+	if (w->cluster_listener >= 0)
+		close(w->cluster_listener);
+	w->cluster_listener = -1;
+}
+
 static void on_signal(struct supervisor *w)
 {
 	struct signalfd_siginfo si;
@@ -670,6 +695,7 @@ static void on_signal(struct supervisor *w)
 		for (unsigned i = 0; i < w->nservers; i++)
 			kill(w->servers[i].pid, w->leaving ? SIGKILL : SIGTERM);
 		w->leaving = 1;
+		supervisor_stop_listening(w);
 	}
 }
 
@@ -805,18 +831,6 @@ static void supervisor_watch(struct supervisor *w)
 			if (p[i + 1].revents && w->servers[i].link >= 0)
 				server_says(w, &w->servers[i]);
 	}
-}
-
-/* The sockets in the file system that this process created. */
-static void remove_sockets(const struct supervisor *w)
-{
-	struct addr a;
-	struct err e;
-
-	for (unsigned i = 0; i < w->nlisteners; i++)
-		if (!w->activated && addr_of(w->listeners[i], &a, &e) == 0 &&
-		    !strncmp(a.text, "unix:/", 6))
-			unlink(a.text + 5);
 }
 
 /* After an upgrade the keeper still runs the old binary. Its boxes keep running; the next keeper

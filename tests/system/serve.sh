@@ -189,10 +189,15 @@ a_missing_certificate_is_named() {
 
 stopping_the_daemon_finishes_requests_and_keeps_boxes() {
 	new_box '{"name":"stays"}'
-	curl -sS -H "X-API-Key: $key" "$url/v1/boxes/stays/execs" -d '{"command":"sleep 0.5; echo done"}' >answer &
+	curl -sS -H "X-API-Key: $key" "$url/v1/boxes/stays/execs" -d "{\"command\":\"sleep 99$$; echo done\"}" >answer &
 	reader=$!
 	soon busy_box
+	soon pgrep -fx "sleep 99$$"
 	kill "$supervisor"
+	# Other clients are refused at once; they do not wait for this request.
+	soon not_listening "${url##*:}"
+	kill -0 $reader || fail "the port was open until the request had ended"
+	kill "$(pgrep -fx "sleep 99$$")"
 	wait $reader
 	is "$(jq -r .stdout <answer)" done
 	wait "$supervisor" || :
@@ -202,6 +207,7 @@ stopping_the_daemon_finishes_requests_and_keeps_boxes() {
 	is "$(get .state)" running
 }
 busy_box() { api GET /v1/boxes/stays && [ "$(get .running)" = 1 ]; }
+not_listening() { ! ss -Hltn "sport = :$1" | grep -q .; }
 
 export ATOLL_MAX_CONNECTIONS_PER_ADDRESS=10000 # all tests use one address
 run_daemon_tests
