@@ -2,7 +2,7 @@
  *
  * atoll-bench-checkpoints FOLDER [ROUNDS [KIND]]
  *
- * Trees of 10 files and of 10,000 files of 4 KiB, and 1 GiB in 16 files, while a program writes them again. Each round: the
+ * Trees of 10 files and of 10,000 files of 4 KiB, also with change tracking, and 1 GiB in 16 files, while a program writes them again. Each round: the
  * first checkpoint, one after 10 changes, one without changes, `cp -a` to FOLDER, a box from the first two. bench/checkpoints
  * starts the keeper at ATOLL_RUN. */
 #include "base/cleanup.h"
@@ -19,6 +19,7 @@
 static struct keeper_sync keeper = { .fd = -1 };
 static _Alignas(8) char bytes[WIRE_MAX];
 static const char *folder;
+static int track; /* the present kind */
 
 static int ask(const void *request, size_t len, uint8_t want, struct err *e)
 {
@@ -39,10 +40,12 @@ struct kind {
 	unsigned rounds;
 	double first_goal, changed_goal; /* of cp -a; of the first */
 	double frozen_goal_ms;
+	int track;
 };
 
 struct figures {
 	struct samples first, changed, same, copy, frozen, frozen_next, box, base;
+	struct samples made, made_tracked; /* files in a box */
 };
 
 static int run_in(struct box_handle *b, const char *script, int detached, struct err *e)
@@ -73,6 +76,7 @@ static int take(const struct box_handle *b, const char *base, char out_id[WIRE_I
 				     .files_most = UINT64_MAX };
 	uint64_t began;
 
+	w.head.flags = track ? WIRE_CHECKPOINT_TRACK : 0;
 	if (id_new(out_id, e) < 0)
 		return -1;
 	memcpy(w.box, b->about.id, sizeof(w.box));
@@ -100,6 +104,37 @@ static int copy_tree(const struct box_handle *b, unsigned round, struct samples 
 	samples_add(out, now_ns() - began);
 	snprintf(command, sizeof(command), "rm -rf %s/copy.%u", folder, round);
 	return system(command) == 0 ? 0 : err_set(e, ERR_SYS, "'%.200s' has failed", command);
+}
+
+/* The same files again, in a box that is tracked since its last checkpoint, or in one that is not. */
+static int make_again(struct box_handle *b, struct samples *out, struct err *e)
+{
+	uint64_t began = now_ns();
+
+	if (run_in(b,
+		   "mkdir /home/user/u; cd /home/user/u; head -c 1000000 /dev/zero | split -b 500 -a 3",
+		   0, e) < 0)
+		return -1;
+	samples_add(out, now_ns() - began);
+	return run_in(b, "rm -r /home/user/u", 0, e);
+}
+
+static int compare_making(struct box_handle *tracked, const struct wire_create *w,
+			  struct figures *f, struct err *e)
+{
+	struct box_handle plain = { .init = -1 };
+	int done;
+
+	if (boxh_create(&keeper, &plain, w, e) < 0)
+		return -1;
+	/* Both have made some before; then in turns. */
+	done = make_again(&plain, &(struct samples){ 0 }, e) < 0 ||
+	       make_again(tracked, &(struct samples){ 0 }, e) < 0;
+	for (unsigned i = 0; !done && i < 8; i++)
+		done = make_again(&plain, &f->made, e) < 0 ||
+		       make_again(tracked, &f->made_tracked, e) < 0;
+	boxh_close(&plain);
+	return boxh_kill(&keeper, plain.about.id, NULL, e) < 0 || done ? -1 : 0;
 }
 
 static int create(const struct wire_create *w, struct samples *out, struct err *e)
@@ -145,6 +180,8 @@ static int one_round(const struct kind *k, unsigned round, struct figures *f, st
 	     take(&b, id[0], id[1], &f->changed, &f->frozen_next, e) < 0 ||
 	     run_in(&b, "sleep 0.02", 0, e) < 0 || take(&b, id[1], id[2], &f->same, NULL, e) < 0))
 		return -1;
+	if (track && compare_making(&b, &w, f, e) < 0)
+		return -1;
 	w.limits = box_default_limits();
 	w.nchain = k->meanwhile ? 1 : 2;
 	memcpy(w.chain[w.nchain - 1], id[0], WIRE_ID);
@@ -173,6 +210,8 @@ static int measure(const struct kind *k, struct err *e)
 	struct figures f = { 0 };
 	double first, copy;
 
+	track = k->track;
+
 	for (unsigned i = 0; i < k->rounds; i++)
 		if (one_round(k, i, &f, e) < 0)
 			return err_in(e, "%s, round %u", k->name, i);
@@ -195,6 +234,9 @@ static int measure(const struct kind *k, struct err *e)
 		     samples_ms(&f.same, 0.5) / samples_ms(&f.changed, 0.5), 0.7);
 		goal("frozen, ms", samples_ms(&f.frozen_next, 0.5), k->frozen_goal_ms);
 	}
+	if (track)
+		goal("making 2,000 files / without tracking",
+		     samples_ms(&f.made_tracked, 0.5) / samples_ms(&f.made, 0.5), 1.5);
 	return 0;
 }
 
@@ -205,20 +247,26 @@ int main(int argc, char **argv)
 		  "mkdir /home/user/t; cd /home/user/t; for i in 0 1 2 3 4 5 6 7 8 9; do head -c 4096 "
 		  "/dev/urandom >$i; done; sleep 0.02",
 		  "cd /home/user/t; for i in 0 1 2 3 4 5 6 7 8 9; do echo x >$i; done; sleep 0.02",
-		  NULL, 0, 20, 0.15, 1.5, 1 },
+		  NULL, 0, 20, 0.15, 1.5, 1, 0 },
 		{ "10,000 files",
 		  "mkdir /home/user/t; cd /home/user/t; head -c 40960000 /dev/urandom | split -b 4096 "
 		  "-a 4; sleep 0.02",
 		  "cd /home/user/t; for i in xaaaa xaaab xaaac xaaad xaaae xaaaf xaaag xaaah xaaai "
 		  "xaaaj; do echo x >$i; done; sleep 0.02",
-		  NULL, 0, 4, 0.15, 0.4, 25 },
+		  NULL, 0, 4, 0.15, 0.4, 25, 0 },
+		{ "10,000 files, tracked",
+		  "mkdir /home/user/t; cd /home/user/t; head -c 40960000 /dev/urandom | split -b 4096 "
+		  "-a 4; sleep 0.02",
+		  "cd /home/user/t; for i in xaaaa xaaab xaaac xaaad xaaae xaaaf xaaag xaaah xaaai "
+		  "xaaaj; do echo x >$i; done; sleep 0.02",
+		  NULL, 0, 4, 0.15, 0.1, 3, 1 },
 		{ "1 GiB, while it is written",
 		  "mkdir /home/user/t; cd /home/user/t; for i in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do "
 		  "head -c 67108864 /dev/zero | tr '\\0' x >$i; done",
 		  NULL,
 		  "cd /home/user/t; for i in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do head -c 67108864 "
 		  "/dev/zero >$i; done",
-		  3ull << 30, 2, 2.5, 0, 20 },
+		  3ull << 30, 2, 2.5, 0, 20, 0 },
 	};
 	struct err e = { 0 };
 

@@ -23,8 +23,8 @@ void checkpoint_policy_read(const struct store_box *row, struct checkpoint_polic
 	*out = (struct checkpoint_policy){ .keep = keep > 0 ? (unsigned)keep : CHECKPOINT_AUTO_LAST,
 					   .interval_ms = interval > 0 ? (uint64_t)interval : 0,
 					   .self = json_is_true(json_object_get(doc, "self")),
-					   .prepare =
-						   json_is_true(json_object_get(doc, "prepare")) };
+					   .prepare = json_is_true(json_object_get(doc, "prepare")),
+					   .track = json_is_true(json_object_get(doc, "track")) };
 	for (unsigned i = 0; word && i < ARRAY_LEN(autos); i++)
 		if (!strcmp(word, autos[i]))
 			out->before = (enum checkpoint_auto)i;
@@ -36,9 +36,9 @@ json_t *checkpoint_policy_json(const struct store_box *row)
 	struct checkpoint_policy p;
 
 	checkpoint_policy_read(row, &p);
-	return json_pack("{s:s, s:I, s:i, s:b, s:b}", "auto", autos[p.before], "interval_ms",
+	return json_pack("{s:s, s:I, s:i, s:b, s:b, s:b}", "auto", autos[p.before], "interval_ms",
 			 (json_int_t)p.interval_ms, "keep", (int)p.keep, "self", p.self, "prepare",
-			 p.prepare);
+			 p.prepare, "track", p.track);
 }
 
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step)

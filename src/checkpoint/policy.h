@@ -22,9 +22,10 @@ struct checkpoint_policy {
 	unsigned keep;
 	int self;    /* its programs may take checkpoints: self.h */
 	int prepare; /* a process image is kept ready for forks: prepare.h */
+	int track;   /* changes of files are tracked between checkpoints */
 };
 void checkpoint_policy_read(const struct store_box *row, struct checkpoint_policy *out);
-/* As in the API: {auto, interval_ms, keep, self, prepare}. */
+/* As in the API: {auto, interval_ms, keep, self, prepare, track}. */
 json_t *checkpoint_policy_json(const struct store_box *row);
 int checkpoint_policy_covers(const struct checkpoint_policy *p, enum checkpoint_step step);
 

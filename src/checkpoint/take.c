@@ -253,6 +253,7 @@ static void take_set_figures(struct checkpoint_job *j, const struct wire_checkpo
 	j->row.deleted = x->deleted;
 	j->row.frozen_us = x->frozen_us;
 	j->row.took_us = x->took_us;
+	j->row.tracked = x->tracked;
 }
 
 static int take_store(struct checkpoint_job *j, struct err *e)
@@ -548,6 +549,7 @@ static int take_try(struct checkpoint_job *j, struct err *e)
 	struct fleet *f = j->all->fleet;
 	struct box *b = fleet_find(f, j->row.box);
 	struct wire_checkpoint ask = { .files_most = UINT64_MAX };
+	struct checkpoint_policy policy;
 	char base[ID_MAX + 1];
 	int rc;
 
@@ -570,6 +572,8 @@ static int take_try(struct checkpoint_job *j, struct err *e)
 	snprintf(ask.box, sizeof(ask.box), "%s", box_keeper_id(b));
 	snprintf(ask.id, sizeof(ask.id), "%s", j->row.id);
 	snprintf(ask.base, sizeof(ask.base), "%s", base);
+	checkpoint_policy_read(&b->row, &policy);
+	ask.head.flags = policy.track ? WIRE_CHECKPOINT_TRACK : 0;
 	j->state = JOB_CAPTURES;
 	j->ask = ask;
 	j->asking = j->memory ? take_ask_image(j, WIRE_IMAGE_TAKE, ask.box, take_image_stopped)

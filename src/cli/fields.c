@@ -57,6 +57,20 @@ int fields_on_timeout(struct api_client *r, json_t *doc, const struct args *a, u
 	return 0;
 }
 
+/* 1: `word` is one of them, or one of them after "no-". */
+static int fields_checkpoints_switch(json_t *out, const char *word)
+{
+	static const char *const switches[] = { "self", "prepare", "track" };
+	int on = strncmp(word, "no-", 3) != 0;
+
+	for (unsigned i = 0; i < ARRAY_LEN(switches); i++)
+		if (!strcmp(on ? word : word + 3, switches[i])) {
+			json_object_set_new(out, switches[i], json_boolean(on));
+			return 1;
+		}
+	return 0;
+}
+
 /* Words: "exec", "self,prepare". */
 int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, unsigned flag)
 {
@@ -72,22 +86,16 @@ int fields_checkpoints(struct api_client *r, json_t *doc, const struct args *a, 
 	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
 		unsigned i = 0;
 
-		if (!strcmp(word, "self") || !strcmp(word, "no-self")) {
-			json_object_set_new(out, "self", json_boolean(word[0] == 's'));
+		if (fields_checkpoints_switch(out, word))
 			continue;
-		}
-		if (!strcmp(word, "prepare") || !strcmp(word, "no-prepare")) {
-			json_object_set_new(out, "prepare", json_boolean(word[0] == 'p'));
-			continue;
-		}
 		while (i < ARRAY_LEN(words) && strcmp(word, words[i]) != 0)
 			i++;
 		if (i == ARRAY_LEN(words)) {
 			json_decref(out);
 			return api_client_usage(r,
 						"--checkpoints: '%s' is not exec, cell, tool, off, "
-						"self, no-self, prepare or no-prepare; several "
-						"words: exec,self",
+						"self, prepare, track, no-self, no-prepare or "
+						"no-track; several words: exec,self",
 						cli_error_shown(word, shown));
 		}
 		json_object_set_new(out, "auto", json_string(word));

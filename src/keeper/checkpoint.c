@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/id.h"
 #include "keeper/checkpoint_store.h"
+#include "keeper/checkpoint_track.h"
 #include "keeper/keeper_internal.h"
 #include "keeper/layer_store.h"
 #include "keeper/procimage_file.h"
@@ -116,6 +117,23 @@ static uint32_t checkpoint_check_uid(const struct keeper *k)
 	return RANGE_FIRST_UID + k->ranges.first * RANGE_STRIDE + RANGE_SIZE + 1;
 }
 
+/* Descriptors of change tracking for a request that wants it; without the wish, tracking ends. -1: not possible here. */
+static int checkpoint_tracking(struct keeper_box *b, int wanted, int out[2])
+{
+	struct err ignored; /* the answer says that the checkpoint was not tracked */
+
+	if (!wanted) {
+		own_close_fd(&b->events);
+		own_close_fd(&b->touched);
+	}
+	if (!wanted ||
+	    (b->events < 0 && checkpoint_track_new(&b->events, &b->touched, &ignored) < 0))
+		return -1;
+	out[0] = b->events;
+	out[1] = b->touched;
+	return 0;
+}
+
 static int checkpoint_take(struct keeper *k, struct client *c, const struct wire_checkpoint *w,
 			   struct err *e)
 {
@@ -124,12 +142,12 @@ static int checkpoint_take(struct keeper *k, struct client *c, const struct wire
 	const struct cgroups *cs = &k->host.cgroups;
 	struct checkpoint_request *q = &o.checkpoint;
 	struct keeper_box *b = NULL;
-	int fds[3], found;
+	int fds[5], found, nfds;
 	auto_fd int proc = -1;
 
 	if (!checkpoint_id_ok(w->id) || (w->base[0] && !checkpoint_id_ok(w->base)))
 		return checkpoint_bad_id(e);
-	if (w->head.flags)
+	if (w->head.flags & ~WIRE_CHECKPOINT_TRACK)
 		return err_set(e, ERR_INVALID, "CHECKPOINT has no flag %#x", w->head.flags);
 	found = checkpoint_id_ok(w->box) ? checkpoint_store_figures(k->host.checkpoints_dir, w->id,
 								    w->box, &known, e)
@@ -158,9 +176,12 @@ static int checkpoint_take(struct keeper *k, struct client *c, const struct wire
 	fds[2] = cs->version != 1        ? fds[1]
 		 : cs->dir[CG_PIDS] >= 0 ? cs->dir[CG_PIDS]
 					 : cs->dir[CG_MEMORY];
+	nfds = fds[1] >= 0 && fds[2] >= 0 ? 3 : 1;
+	if (checkpoint_tracking(b, w->head.flags & WIRE_CHECKPOINT_TRACK, fds + 3) == 0 &&
+	    nfds == 3)
+		nfds = 5;
 	checkpoint_mark(k, b, 1);
-	if (layer_order_with(k, c, &w->head, &o, fds, fds[1] >= 0 && fds[2] >= 0 ? 3 : 1,
-			     WIRE_CHECKPOINTED, e) == 0)
+	if (layer_order_with(k, c, &w->head, &o, fds, (unsigned)nfds, WIRE_CHECKPOINTED, e) == 0)
 		return 0;
 	checkpoint_mark(k, b, 0);
 	return -1;

@@ -156,6 +156,28 @@ static int capture_send(const struct checkpoint_message *m)
 	return sock_send_message(PROCESS_SOCK, m, sizeof(*m), NULL, 0);
 }
 
+static int capture_read_list(int fd, const struct checkpoint_message *m, struct delta_mapped *out,
+			     struct err *e)
+{
+	size_t inodes = m->ninodes * sizeof(*out->inodes);
+	size_t touched = m->ntouched * sizeof(*out->touched);
+
+	out->inodes = malloc(inodes + 1);
+	out->touched = malloc(touched + 1);
+	out->paths = malloc(m->paths_bytes + 1);
+	if (!out->inodes || !out->touched || !out->paths)
+		abort();
+	out->ninodes = m->ninodes;
+	out->ntouched = m->ntouched;
+	out->paths_bytes = m->paths_bytes;
+	if (pread(fd, out->inodes, inodes, 0) != (ssize_t)inodes ||
+	    pread(fd, out->touched, touched, (off_t)inodes) != (ssize_t)touched ||
+	    pread(fd, out->paths, m->paths_bytes, (off_t)(inodes + touched)) !=
+		    (ssize_t)m->paths_bytes)
+		return err_sys(e, "read the list of mapped files");
+	return 0;
+}
+
 static int capture_ask(unsigned what, struct delta_mapped *out, struct err *e)
 {
 	struct checkpoint_message m = { .what = what };
@@ -168,18 +190,8 @@ static int capture_ask(unsigned what, struct delta_mapped *out, struct err *e)
 		*e = m.err;
 		return -1;
 	}
-	if (fd < 0)
-		return 0;
-	out->inodes = malloc(m.ninodes * sizeof(*out->inodes) + 1);
-	out->paths = malloc(m.paths_bytes + 1);
-	if (!out->inodes || !out->paths)
-		abort();
-	out->ninodes = m.ninodes;
-	out->paths_bytes = m.paths_bytes;
-	if (pread(fd, out->inodes, m.ninodes * 8, 0) != (ssize_t)m.ninodes * 8 ||
-	    pread(fd, out->paths, m.paths_bytes, (off_t)m.ninodes * 8) != (ssize_t)m.paths_bytes)
-		return err_sys(e, "read the list of mapped files");
-	return 0;
+	out->is_tracked = (int)m.is_tracked;
+	return fd < 0 ? 0 : capture_read_list(fd, &m, out, e);
 }
 
 static int capture_stop(void *ctx, struct delta_mapped *out, struct err *e)

@@ -17,9 +17,11 @@
 struct checkpoint_message { /* both ways, on a SOCK_SEQPACKET; a list comes with a memfd */
 	enum { CHECKPOINT_STOP = 1, CHECKPOINT_LIST, CHECKPOINT_RELEASE, CHECKPOINT_RESULT } what;
 	struct err err;
-	uint64_t ninodes, paths_bytes; /* in the memfd */
-	struct delta_sum sum;          /* RESULT of a capture */
-	struct chain_sum merged;       /* RESULT of a merge */
+	uint64_t ninodes, ntouched,
+		paths_bytes; /* in the memfd: struct delta_mapped, in this order */
+	uint32_t is_tracked, pad;
+	struct delta_sum sum;    /* RESULT of a capture */
+	struct chain_sum merged; /* RESULT of a merge */
 };
 
 /* Once, before the process that starts the others is made. */

@@ -6,6 +6,7 @@
 #include "keeper/checkpoint_maps.h"
 #include "keeper/checkpoint_process.h"
 #include "keeper/checkpoint_stop.h"
+#include "keeper/checkpoint_track.h"
 #include "keeper/layer_upper.h"
 #include "keeper/procimage_file.h"
 #include "wire/sock.h"
@@ -21,10 +22,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TAKE_RUNNING_MS = 900 * 1000, TAKE_STOPPED_MS = 20 * 1000, INDEX_MOST = 1 << 30 };
+enum {
+	TAKE_RUNNING_MS = 900 * 1000,
+	TAKE_STOPPED_MS = 20 * 1000,
+	TAKE_EVENTS_MS = 5,
+	INDEX_MOST = 1 << 30
+};
 
 /* ---- files ---- */
 
@@ -138,6 +145,7 @@ struct take {
 	struct cgroups cgroups;
 	struct checkpoint_worker *w;
 	struct checkpoint_stop stop;
+	struct checkpoint_track track;
 	int stopped, traced; /* by ptrace, not by the freezer */
 	uint64_t stopped_ns, frozen_ns;
 };
@@ -179,32 +187,85 @@ static int take_stop(struct take *t, struct err *e)
 	return -1;
 }
 
-/* Answers STOP and LIST with the mapped files. */
+static int take_track_process(int pid, void *arg)
+{
+	checkpoint_track_writers(arg, pid);
+	return 1;
+}
+
+/* Events that came before are read while programs run. */
+static int take_list(struct take *t, unsigned what, struct delta_mapped *out, struct err *e)
+{
+	checkpoint_track_read(&t->track);
+	if (what == CHECKPOINT_STOP && take_stop(t, e) < 0)
+		return -1;
+	if (checkpoint_maps_read(&t->cgroups, t->q->cgroup, out, e) < 0)
+		return -1;
+	if (t->track.events < 0)
+		return 0;
+	if (what == CHECKPOINT_STOP) {
+		checkpoint_track_stop(&t->track);
+		cgroup_each_process(&t->cgroups, t->q->cgroup, take_track_process, &t->track);
+		checkpoint_track_mapped(&t->track, out);
+	} else {
+		checkpoint_track_read(&t->track);
+	}
+	checkpoint_track_fill(&t->track, out);
+	return 0;
+}
+
+/* A file with the lists; -1 with ERR_NONE: they are empty. */
+static int take_list_file(const struct delta_mapped *l, struct err *e)
+{
+	const struct iovec parts[] = { { l->inodes, l->ninodes * sizeof(*l->inodes) },
+				       { l->touched, l->ntouched * sizeof(*l->touched) },
+				       { l->paths, l->paths_bytes } };
+	size_t bytes = parts[0].iov_len + parts[1].iov_len + parts[2].iov_len;
+	auto_fd int fd = -1;
+
+	e->kind = ERR_NONE;
+	if (!bytes)
+		return -1;
+	fd = memfd_create("mapped", MFD_CLOEXEC);
+	if (fd < 0 || writev(fd, parts, ARRAY_LEN(parts)) != (ssize_t)bytes)
+		return err_sys(e, "list of mapped files");
+	return steal_fd(&fd);
+}
+
+/* Answers STOP and LIST with the mapped and the touched files. */
 static int take_answer(struct take *t, unsigned what)
 {
 	struct checkpoint_message m = { .what = what };
 	struct delta_mapped mapped = { 0 };
 	auto_fd int fd = -1;
-	int done = what == CHECKPOINT_STOP ? take_stop(t, &m.err) : 0;
+	int done = take_list(t, what, &mapped, &m.err);
 
-	if (done == 0)
-		done = checkpoint_maps_read(&t->cgroups, t->q->cgroup, &mapped, &m.err);
 	if (done == 0) {
-		m.err.kind = ERR_NONE;
 		m.ninodes = mapped.ninodes;
 		m.paths_bytes = mapped.paths_bytes;
-		if (mapped.ninodes)
-			fd = memfd_create("mapped", MFD_CLOEXEC);
-		if (mapped.ninodes &&
-		    (fd < 0 ||
-		     write(fd, mapped.inodes, mapped.ninodes * 8) != (ssize_t)mapped.ninodes * 8 ||
-		     write(fd, mapped.paths, mapped.paths_bytes) != (ssize_t)mapped.paths_bytes))
-			done = err_sys(&m.err, "list of mapped files");
+		m.ntouched = mapped.ntouched;
+		m.is_tracked = (uint32_t)mapped.is_tracked;
+		fd = take_list_file(&mapped, &m.err);
+		done = m.err.kind ? -1 : 0;
 	}
 	delta_mapped_fini(&mapped);
 	if (done < 0)
 		take_release(t);
 	return sock_send_message(t->w->capture_sock, &m, sizeof(m), &fd, fd >= 0);
+}
+
+/* As poll(). The capture opens each file that it copies, and the queue of events has an end. */
+static int take_wait(struct take *t, struct pollfd *p, int most_ms)
+{
+	int ready = 0;
+
+	if (t->track.events < 0)
+		return poll(p, 1, most_ms);
+	for (int waited = 0; !ready && waited < most_ms; waited += TAKE_EVENTS_MS) {
+		ready = poll(p, 1, TAKE_EVENTS_MS);
+		checkpoint_track_read(&t->track);
+	}
+	return ready;
 }
 
 /* Until the capture has sent its result, or has ended. */
@@ -214,15 +275,15 @@ static int take_serve(struct take *t, struct delta_sum *out, struct err *e)
 
 	for (;;) {
 		struct pollfd p = { .fd = t->w->capture_sock, .events = POLLIN };
-		int ready = poll(&p, 1, t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS);
+		int most_ms = t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS;
+		int ready = take_wait(t, &p, most_ms);
 
 		if (ready < 0 && errno == EINTR)
 			continue;
 		if (ready == 0)
-			return err_set(e, ERR_LIMIT, "the capture took longer than %d s%s",
-				       (t->stopped ? TAKE_STOPPED_MS : TAKE_RUNNING_MS) / 1000,
-				       t->stopped ? " while the programs of the box were stopped"
-						  : "");
+			return err_set(
+				e, ERR_LIMIT, "the capture took longer than %d s%s", most_ms / 1000,
+				t->stopped ? " while the programs of the box were stopped" : "");
 		if (recv(t->w->capture_sock, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
 			return err_set(e, ERR_SYS, "the capture has ended early");
 		if (m.what == CHECKPOINT_RELEASE) {
@@ -247,6 +308,7 @@ static int take_run(struct take *t, const struct delta *d, int userns, struct de
 	if (done == 0)
 		done = take_serve(t, out, e);
 	take_release(t);
+	checkpoint_track_read(&t->track);
 	kill(t->w->capture, SIGKILL); /* no process may write to the files from here on */
 	while (waitpid(t->w->capture, &status, 0) < 0 && errno == EINTR)
 		;
@@ -366,6 +428,7 @@ int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct che
 	struct take t = { .q = q, .w = w, .cgroups = take_cgroups(q, fds) };
 	struct delta_sum sum;
 	uint64_t began = now_ns();
+	int done;
 
 	if (upper < 0)
 		return -1;
@@ -382,9 +445,15 @@ int checkpoint_store_take(int dir, struct checkpoint_worker *w, const struct che
 	memcpy(d.id, q->id, sizeof(d.id));
 	memcpy(d.box, q->box, sizeof(d.box));
 	memcpy(d.base_id, q->base, sizeof(d.base_id));
-	if (take_run(&t, &d, userns, &sum, e) < 0)
-		return -1;
-	return take_finish(dir, w, &d, &sum, t.frozen_ns, began, out, e);
+	checkpoint_track_begin(&t.track, fds->events, fds->touched, upper, q->base);
+	t.track.ignored = w->capture;
+	done = take_run(&t, &d, userns, &sum, e);
+	if (done == 0)
+		done = take_finish(dir, w, &d, &sum, t.frozen_ns, began, out, e);
+	if (done == 0)
+		checkpoint_track_save(&t.track, q->id, sum.layer_bytes ? "" : q->base);
+	checkpoint_track_end(&t.track);
+	return done;
 }
 
 /* A copy, because the client can still change its file. */

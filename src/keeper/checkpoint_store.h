@@ -32,6 +32,7 @@ struct checkpoint_request {
 struct checkpoint_fds {
 	int proc;            /* folder of init in /proc */
 	int freezer, lister; /* the parent of the cgroups: v1 of both hierarchies, v2 the same */
+	int events, touched; /* checkpoint_track.h; -1: without change tracking */
 };
 
 /* The folder; made if it is missing. */

@@ -25,7 +25,7 @@ struct keeper_box *keeper_box_new(struct kboxes *t, const char *id)
 	if (!b)
 		abort();
 	b->death = (struct source){ SRC_BOX, -1 };
-	b->init = b->mounts = -1;
+	b->init = b->mounts = b->events = b->touched = -1;
 	snprintf(b->meta.about.id, sizeof(b->meta.about.id), "%s", id);
 	b->chain = *s;
 	*s = b;
@@ -83,6 +83,8 @@ void keeper_box_free(struct kboxes *t, struct keeper_box *b)
 	own_close_fd(&b->init);
 	netns_free(b->net);
 	own_close_fd(&b->mounts);
+	own_close_fd(&b->events);
+	own_close_fd(&b->touched);
 	free(b->start);
 	free(b->root);
 	free(b);

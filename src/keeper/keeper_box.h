@@ -42,6 +42,7 @@ struct keeper_box {
 	uint32_t place;      /* ... and where: record_file.h */
 	struct net *net;     /* its network namespace, to be reused; or NULL */
 	int mounts;          /* its mount namespace, for mount_reaper.h; or -1 */
+	int events, touched; /* change tracking: checkpoint_track.h; or -1 */
 	int net_unchecked;   /* test builds */
 	int captured;        /* its network namespace has a route, and is not reused */
 	int init;            /* connection to init until a client gets the box, else -1 */

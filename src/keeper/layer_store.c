@@ -329,7 +329,7 @@ static int store_checkpoint(int layers, const struct layer_store_request *o,
 			    struct layer_store_reply *out)
 {
 	const struct checkpoint_request *q = &o->checkpoint;
-	const struct checkpoint_fds given = { fds[0], fds[1], fds[2] };
+	const struct checkpoint_fds given = { fds[0], fds[1], fds[2], fds[3], fds[4] };
 	struct checkpoint_worker own;
 
 	signal(SIGCHLD, SIG_DFL);
@@ -424,7 +424,7 @@ static int take_order_here(int layers, const struct layer_store_request *o, int 
 static void take_order(int layers, const struct layer_store_request *o, int answer_to,
 		       const int *fds)
 {
-	const int all[LAYER_STORE_FDS] = { answer_to, fds[0], fds[1], fds[2] };
+	const int all[LAYER_STORE_FDS] = { answer_to, fds[0], fds[1], fds[2], fds[3], fds[4] };
 	struct layer_store_reply a = { 0 };
 
 	if (take_order_here(layers, o, answer_to))

@@ -71,7 +71,7 @@ must_check int layer_store_open(const char *state_dir, struct err *e);
 must_check int layer_store_ask(int process, const struct layer_store_request *o, int conn,
 			       struct err *e);
 /* The same with further descriptors: for CHECKPOINT those of struct checkpoint_fds, in this order. */
-enum { LAYER_STORE_FDS = 4 };
+enum { LAYER_STORE_FDS = 6 };
 must_check int layer_store_ask_with(int process, const struct layer_store_request *o,
 				    const int *fds, unsigned n, struct err *e);
 /* Waits for the answer. *out_mount: the mount of a MOUNT, the file of an IMAGE. */

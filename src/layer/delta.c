@@ -44,6 +44,7 @@ void delta_mapped_fini(struct delta_mapped *m)
 {
 	free(m->inodes);
 	free(m->paths);
+	free(m->touched);
 	*m = (struct delta_mapped){ 0 };
 }
 
@@ -77,6 +78,17 @@ int delta_is_mapped(const struct delta_run *r, uint64_t ino, const char *path)
 
 /* ---- the index of the base ---- */
 
+/* Of the last entry; the index has folders before what is in them. */
+static void delta_find_parent(struct delta_run *r)
+{
+	size_t last = r->nbase - 1, i = last ? last - 1 : 0;
+
+	while (i &&
+	       !delta_base_is_below(r, last, r->base_text + r->base[i].path, r->base[i].f.path_len))
+		i = r->base[i].parent;
+	r->base[last].parent = (uint32_t)i;
+}
+
 static int delta_load_base(struct delta_run *r)
 {
 	struct layer_index_reader in;
@@ -97,12 +109,48 @@ static int delta_load_base(struct delta_run *r)
 	while (got >= 0 && (got = layer_index_next(&in, &x, r->e)) > 0) {
 		r->base = delta_grow(r->base, &room, r->nbase + 1, sizeof(*r->base));
 		r->base_text = delta_grow(r->base_text, &text_room, ntext + x.f.path_len + 1, 1);
-		r->base[r->nbase++] = (struct delta_base){ x.f, ntext };
+		r->base[r->nbase] = (struct delta_base){ .f = x.f, .path = ntext };
 		memcpy(r->base_text + ntext, x.path, (size_t)x.f.path_len + 1);
 		ntext += (size_t)x.f.path_len + 1;
+		r->nbase++;
+		delta_find_parent(r);
 	}
 	layer_index_close(&in);
 	return got;
+}
+
+/* ---- touched inodes ---- */
+
+int delta_is_tracked(const struct delta_run *r)
+{
+	return r->mapped.is_tracked && r->nbase;
+}
+
+static int delta_touched_order(const void *a, const void *b)
+{
+	const struct delta_touched *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+void delta_mark_touched(struct delta_run *r)
+{
+	for (size_t i = 0; i < r->nbase; i++)
+		r->base[i].marks = 0;
+	for (size_t i = 0; i < r->nbase; i++) {
+		const struct delta_touched key = { .ino = r->base[i].f.ino }, *t = NULL;
+
+		if (r->mapped.ntouched)
+			t = bsearch(&key, r->mapped.touched, r->mapped.ntouched, sizeof(key),
+				    delta_touched_order);
+		if (!t && !(r->base[i].f.flags & LAYER_INDEX_MAPPED))
+			continue;
+		r->base[i].marks |= DELTA_EXAMINE | (t && t->names ? DELTA_LIST : 0);
+		for (size_t up = i; up && !(r->base[r->base[up].parent].marks & DELTA_BELOW);) {
+			up = r->base[up].parent;
+			r->base[up].marks |= DELTA_BELOW;
+		}
+	}
 }
 
 /* ---- passes ---- */
@@ -115,7 +163,10 @@ static int delta_pass(struct delta_run *r, int stopped)
 	if ((stopped ? d->stop : d->list)(d->ctx, &r->mapped, r->e) < 0)
 		return -1;
 	r->stopped = stopped;
-	r->began_ns = clock_ns(CLOCK_REALTIME);
+	r->began_ns = clock_ns(CLOCK_REALTIME_COARSE);
+	r->pass++;
+	if (delta_is_tracked(r))
+		delta_mark_touched(r);
 	return delta_walk(r);
 }
 
@@ -161,6 +212,7 @@ static int delta_passes(struct delta_run *r, struct delta_sum *out)
 			return -1;
 	}
 	out->stop_ns = r->began_ns;
+	out->tracked = delta_is_tracked(r);
 	r->d->release(r->d->ctx);
 	return 0;
 }
@@ -406,7 +458,8 @@ int delta_write_head(const struct delta *d, const struct delta_sum *sum, uint32_
 				      .deleted = sum->deleted,
 				      .frozen_us = frozen_us,
 				      .took_us = took_us,
-				      .passes = sum->passes };
+				      .passes = sum->passes,
+				      .tracked = sum->tracked };
 
 	memcpy(h.id, d->id, sizeof(h.id));
 	memcpy(h.box, d->box, sizeof(h.box));

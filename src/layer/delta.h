@@ -11,7 +11,9 @@
  *   3 release; then folders, inodes and the index are written
  *
  * An entry is unchanged if inode, size, mode, owners and times equal those in the index of the base, with the
- * three additions of enum delta_rule. */
+ * three additions of enum delta_rule.
+ *
+ * With a list of touched inodes (struct delta_mapped) only these are examined; all else is as in the index of the base. */
 #pragma once
 #include "base/err.h"
 #include "layer/index.h"
@@ -30,11 +32,21 @@ enum delta_rule {
 	DELTA_RULES = 7,
 };
 
+struct delta_touched {
+	uint64_t ino;
+	uint64_t names; /* of a folder: 1: names in it may have changed */
+};
+
 struct delta_mapped { /* files that are mapped shared and writable; the lists may have too many */
 	uint64_t *inodes;
 	size_t ninodes;
 	char *paths; /* relative to the root of the box, as in /proc/PID/maps, a NUL after each */
 	size_t paths_bytes;
+	/* With change tracking: all inodes that may differ from the base, in ascending order, each once. Nothing
+	 * else is examined. Folders that do not exist in the base are read completely. */
+	struct delta_touched *touched;
+	size_t ntouched;
+	int is_tracked; /* 0: there is no such list */
 };
 void delta_mapped_fini(struct delta_mapped *m);
 
@@ -64,6 +76,7 @@ struct delta_sum {
 	uint64_t index_bytes, content_bytes, files, deleted, entries;
 	uint64_t stop_ns;
 	uint32_t passes;
+	uint32_t tracked; /* 1: only the list of touched inodes was examined */
 };
 
 must_check int delta_write(const struct delta *d, struct delta_sum *out, struct err *e);

@@ -236,6 +236,7 @@ static int copy_again(struct delta_run *r, const struct delta_item *x, int fd,
 	c->ctime_ns = x->f.ctime_ns;
 	c->mtime_ns = x->f.mtime_ns;
 	c->trusted_ns = r->began_ns;
+	c->pass = r->pass;
 	if (c->blocks && delta_copy_flush(r) < 0)
 		return -1;
 	if (copy_reserve(r, c, c->size) < 0)
@@ -265,7 +266,7 @@ static int copy_is_valid(const struct delta_run *r, const struct delta_copied *c
 {
 	if (c->size != x->f.size || c->ctime_ns != x->f.ctime_ns || c->mtime_ns != x->f.mtime_ns)
 		return 0;
-	if (c->trusted_ns == r->began_ns) /* of this walk */
+	if (c->pass == r->pass)
 		return 1;
 	return !c->mapped && !(x->f.flags & LAYER_INDEX_MAPPED) &&
 	       c->ctime_ns + DELTA_YOUNG_NS < (int64_t)c->trusted_ns;
@@ -295,7 +296,7 @@ int delta_copy_file(struct delta_run *r, struct delta_item *x, int fd)
 			return -1;
 	}
 	c->mapped = !!(x->f.flags & LAYER_INDEX_MAPPED);
-	c->used_ns = r->began_ns;
+	c->used = r->pass;
 	x->block = c->block;
 	x->f.flags &= (uint16_t)~LAYER_INDEX_HASHED;
 	memset(x->f.sha256, 0, sizeof(x->f.sha256));
@@ -313,7 +314,7 @@ int delta_copy_drop_unused(struct delta_run *r)
 	for (size_t i = 0; i < r->ncopied; i++) {
 		struct delta_copied *c = &r->copied[i];
 
-		if (c->used_ns == r->began_ns || !c->blocks)
+		if (c->used == r->pass || !c->blocks)
 			continue;
 		/* If it fails, the bytes stay in the file and belong to no entry. */
 		(void)!fallocate(r->d->layer, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

@@ -29,16 +29,25 @@ struct delta_item {
 	uint8_t opaque; /* in the layer */
 };
 
+enum delta_mark { /* what a walk with a list of touched inodes does at an entry of the base */
+		  DELTA_EXAMINE = 1 << 0,
+		  DELTA_LIST = 1 << 1,  /* reads the names of the folder */
+		  DELTA_BELOW = 1 << 2, /* an entry below the folder has a mark */
+};
+
 struct delta_base { /* an entry of the index of the base */
 	struct layer_index_fixed f;
 	size_t path;
+	uint32_t parent; /* of the root: itself */
+	uint8_t marks;   /* enum delta_mark */
 };
 
 struct delta_copied { /* content in the layer, by inode */
 	uint64_t ino, size;
 	int64_t ctime_ns, mtime_ns;
 	uint64_t trusted_ns; /* valid if ctime is older, and the file was not mapped */
-	uint64_t used_ns;    /* began_ns of the last walk that found the file changed */
+	unsigned pass;       /* that has made it */
+	unsigned used;       /* the last pass that found the file changed */
 	uint64_t stored;     /* bytes that are not holes */
 	uint32_t block, blocks;
 	uint8_t hashed, mapped;
@@ -66,7 +75,9 @@ struct delta_run {
 	uint64_t ahead; /* less is copied while programs are stopped */
 	int is_attempt; /* ends with too_much if more than `ahead` bytes have changed */
 	int too_much;
-	uint64_t began_ns; /* of the walk, after the list of mapped files */
+	unsigned pass; /* number of this walk */
+	uint64_t
+		began_ns; /* of it, after the list of mapped files; by the clock of ctime, which lags */
 	struct delta_mapped mapped;
 	uint64_t changed_bytes; /* that this walk has copied, or has left to a later one */
 	int left_young;         /* this walk has left files that were written just now */
@@ -84,6 +95,11 @@ struct delta_run {
 };
 
 int delta_walk(struct delta_run *r); /* the whole folder, into items */
+/* An entry of the base is below the folder `path`. */
+int delta_base_is_below(const struct delta_run *r, size_t i, const char *path, size_t len);
+/* Sets the marks of the base for the list of touched inodes. */
+void delta_mark_touched(struct delta_run *r);
+int delta_is_tracked(const struct delta_run *r); /* this pass has such a list */
 /* Content of a file that has changed, unless it was copied before and is the same. */
 int delta_copy_file(struct delta_run *r, struct delta_item *x, int fd);
 /* Sets the hash of a small file without storing it: 1, or 0: it is not small. */

@@ -163,7 +163,7 @@ static const char *walk_base_path(const struct delta_run *r, size_t i)
 	return r->base_text + r->base[i].path;
 }
 
-static int walk_base_below(const struct delta_run *r, size_t i, const char *path, size_t len)
+int delta_base_is_below(const struct delta_run *r, size_t i, const char *path, size_t len)
 {
 	return r->base[i].f.path_len > len && memcmp(walk_base_path(r, i), path, len) == 0 &&
 	       (len == 0 || walk_base_path(r, i)[len] == '/');
@@ -171,7 +171,7 @@ static int walk_base_below(const struct delta_run *r, size_t i, const char *path
 
 static void walk_skip_below(struct delta_run *r, const char *path, size_t len)
 {
-	while (r->next_base < r->nbase && walk_base_below(r, r->next_base, path, len))
+	while (r->next_base < r->nbase && delta_base_is_below(r, r->next_base, path, len))
 		r->next_base++;
 }
 
@@ -202,7 +202,7 @@ static void walk_delete_until(struct delta_run *r, uint32_t parent, const char *
 		struct delta_item *x;
 
 		if (path ? layer_index_compare(gone, b->f.path_len, path, len) >= 0
-			 : !walk_base_below(r, r->next_base, r->path, r->path_len))
+			 : !delta_base_is_below(r, r->next_base, r->path, r->path_len))
 			return;
 		r->next_base++;
 		walk_skip_below(r, gone, b->f.path_len);
@@ -387,7 +387,8 @@ static int walk_link(struct delta_run *r, int dir, const char *name, uint32_t nu
 	return walk_change(r, x);
 }
 
-static int walk_folder(struct delta_run *r, int fd, uint32_t number);
+/* b: the same folder in the base; NULL: it is new, or there is no base. */
+static int walk_folder(struct delta_run *r, int fd, uint32_t number, const struct delta_base *b);
 
 static int walk_subfolder(struct delta_run *r, int dir, const char *name, uint32_t number,
 			  const struct delta_base *b)
@@ -418,7 +419,7 @@ static int walk_subfolder(struct delta_run *r, int dir, const char *name, uint32
 	if (r->depth == DELTA_DEPTH)
 		return err_set(r->e, ERR_LIMIT, "folders more than %d deep", DELTA_DEPTH);
 	r->depth++;
-	if (walk_folder(r, fd, number) < 0)
+	if (walk_folder(r, fd, number, is_new ? NULL : b) < 0)
 		return -1;
 	r->depth--;
 	return 0;
@@ -475,7 +476,7 @@ static int walk_entry(struct delta_run *r, int dir, const char *name, uint32_t p
 	return done;
 }
 
-static int walk_folder(struct delta_run *r, int fd, uint32_t number)
+static int walk_listed(struct delta_run *r, int fd, uint32_t number)
 {
 	size_t above = r->path_len;
 	auto_names l = { 0 };
@@ -502,6 +503,63 @@ static int walk_folder(struct delta_run *r, int fd, uint32_t number)
 	return 0;
 }
 
+/* ---- entries that were not touched ---- */
+
+/* The next entry of the base and all below it, as they are there. */
+static void walk_keep_base(struct delta_run *r, uint32_t parent)
+{
+	uint32_t first = (uint32_t)r->nitems;
+	size_t top = r->next_base, i = top;
+
+	do {
+		const struct delta_base *b = &r->base[i];
+		uint32_t in = i == top ? parent : first + (uint32_t)(b->parent - top);
+		struct delta_item *x = walk_new_item(r, in);
+		size_t skip = r->items[in].f.path_len;
+
+		x->f = b->f;
+		x->f.flags &= (uint16_t)~LAYER_INDEX_MAPPED;
+		x->path = delta_keep(r, walk_base_path(r, i), (size_t)b->f.path_len + 1);
+		x->name = x->path + (skip ? skip + 1 : 0);
+		i++;
+	} while (i < r->nbase &&
+		 delta_base_is_below(r, i, walk_base_path(r, top), r->base[top].f.path_len));
+	r->next_base = i;
+}
+
+/* The names in this folder are those of the base. */
+static int walk_known(struct delta_run *r, int fd, uint32_t number)
+{
+	size_t above = r->path_len, skip = above ? above + 1 : 0;
+
+	while (r->next_base < r->nbase && delta_base_is_below(r, r->next_base, r->path, above)) {
+		size_t i = r->next_base;
+		const struct delta_base *b = &r->base[i];
+
+		if (!b->marks) {
+			walk_keep_base(r, number);
+			continue;
+		}
+		memcpy(r->path, walk_base_path(r, i), (size_t)b->f.path_len + 1);
+		r->path_len = b->f.path_len;
+		if (walk_entry(r, fd, r->path + skip, number) < 0)
+			return -1;
+		if (r->next_base == i) { /* it has vanished while programs run */
+			r->next_base++;
+			walk_skip_below(r, r->path, r->path_len);
+		}
+		r->path_len = above;
+		r->path[above] = 0;
+	}
+	return 0;
+}
+
+static int walk_folder(struct delta_run *r, int fd, uint32_t number, const struct delta_base *b)
+{
+	return delta_is_tracked(r) && b && !(b->marks & DELTA_LIST) ? walk_known(r, fd, number)
+								    : walk_listed(r, fd, number);
+}
+
 int delta_walk(struct delta_run *r)
 {
 	struct delta_item *x;
@@ -526,5 +584,5 @@ int delta_walk(struct delta_run *r)
 		walk_inherit(x, &b->f);
 	else if (walk_change(r, x) < 0)
 		return -1;
-	return walk_folder(r, fd, 0);
+	return walk_folder(r, fd, 0, b);
 }

@@ -44,7 +44,7 @@ struct layer_index_head {
 	char id[LAYER_INDEX_ID];   /* of the checkpoint */
 	char box[LAYER_INDEX_ID];  /* of the box: inode numbers and times are of its disk */
 	char base[LAYER_INDEX_ID]; /* the checkpoint with which it was compared; empty: none */
-	uint64_t stop_ns;          /* CLOCK_REALTIME, when all programs had stopped */
+	uint64_t stop_ns; /* CLOCK_REALTIME_COARSE, as of ctime, when all programs had stopped */
 	uint64_t entries;
 	uint64_t layer_bytes, content_bytes, files, deleted; /* as in struct wire_checkpointed */
 	uint32_t frozen_us, took_us, passes, tracked;

@@ -46,6 +46,7 @@ struct store_checkpoint {
 	uint64_t bytes;          /* of its files */
 	uint64_t files, deleted; /* entries in its layer; names that it removes */
 	uint64_t frozen_us, took_us;
+	uint32_t tracked; /* not stored; of a checkpoint that was just taken: wire_checkpointed */
 	enum store_checkpoint_state state;
 	int durable; /* survives a power failure */
 	int pinned;  /* never expires */

@@ -93,6 +93,8 @@ json_t *checkpoint_json(const struct store_checkpoint *x)
 	json_object_set_new(doc, "frozen_us", json_integer((json_int_t)x->frozen_us));
 	json_object_set_new(doc, "took_us", json_integer((json_int_t)x->took_us));
 	json_object_set_new(doc, "durable", json_boolean(x->durable));
+	if (x->tracked)
+		json_object_set_new(doc, "tracked", json_true());
 	json_object_set_new(doc, "pinned", json_boolean(x->pinned));
 	json_object_set_new(doc, "same_as", checkpoint_text(x->same_as));
 	json_object_set_new(doc, "template", json_string(x->template));

@@ -295,8 +295,10 @@ struct wire_create {
 };
 
 /* Captures what differs from the checkpoint `base` of the same box, or all of its writable layer.
- * Programs are stopped for a moment and continue. It has no flags. Repeatable: an id that this box has answers with
- * the figures of the first request. */
+ * Programs are stopped for a moment and continue. Flags: WIRE_CHECKPOINT_TRACK. Repeatable: an id that this box has answers
+ * with the figures of the first request. */
+#define WIRE_CHECKPOINT_TRACK                                                                      \
+	(1u << 0) /* changes of the box are tracked from now on; without it they no longer are */
 struct wire_checkpoint {
 	struct frame head;
 	char box[WIRE_ID];
@@ -315,9 +317,10 @@ struct wire_checkpointed {
 	uint64_t deleted;       /* ... and without folders that only lead to others: whiteouts */
 	uint64_t entries;       /* in the index */
 	uint64_t frozen_us, took_us; /* programs were stopped; the whole capture */
-	uint32_t same;    /* 1: nothing differs from `base`: the index was written, no layer */
-	uint32_t passes;  /* 2: a part was copied before the programs were stopped */
-	uint32_t tracked; /* 0: the writable layer was walked. Nothing else exists yet */
+	uint32_t same;   /* 1: nothing differs from `base`: the index was written, no layer */
+	uint32_t passes; /* 2: a part was copied before the programs were stopped */
+	uint32_t
+		tracked; /* 1: only what was touched since `base` was examined; 0: the writable layer was walked */
 	uint32_t pad;
 };
 

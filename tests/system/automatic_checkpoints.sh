@@ -220,7 +220,7 @@ checkpoint_wait = "none"' >"$config"
 }
 
 bad_values_are_rejected() {
-	for bad in '{"auto":"always"}' '{"auto":7}' '{"keep":0}' '{"keep":1001}' '{"interval_ms":999}' '{"interval_ms":-1}' '{"track":true}' '{"self":1}' '[]' '"exec"'; do
+	for bad in '{"auto":"always"}' '{"auto":7}' '{"keep":0}' '{"keep":1001}' '{"interval_ms":999}' '{"interval_ms":-1}' '{"track":1}' '{"self":1}' '[]' '"exec"'; do
 		api POST /v1/boxes "{\"checkpoints\":$bad}"
 		is "$code" 400 "$bad: $body"
 	done

@@ -180,8 +180,8 @@ TEST(limits_and_invalid_requests_are_rejected_and_the_box_continues)
 	w.bytes_most = 100000;
 	w.files_most = 2;
 	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_LIMIT, "more than 2 files"));
-	w.head.flags = 1;
-	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "no flag 0x1"));
+	w.head.flags = 2;
+	CHECK(is_error(ask(k.fd, &w, sizeof(w), NULL, 0), ERR_INVALID, "no flag 0x2"));
 	CHECK(is_error(take(k.fd, &m, "../../etc/passw", ""), ERR_INVALID, "letters"));
 	CHECK(is_error(take(k.fd, &m, A, B), ERR_NOT_FOUND, "no checkpoint"));
 	CHECK(is_error(ask(k.fd, &c, sizeof(c), NULL, 0), ERR_NOT_FOUND, "no layer"));

@@ -6,13 +6,15 @@
  *
  *	layer_delta_test [OPERATIONS]       make test-checkpoints: 10,000
  *
- * Without one of the rules of delta.h the lists must differ. */
+ * Without one of the rules of delta.h the lists must differ. The same with change tracking, and without its list of files that
+ * were open for writing. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "keeper/checkpoint_maps.h"
 #include "keeper/checkpoint_mount.h"
 #include "keeper/checkpoint_store.h"
+#include "keeper/checkpoint_track.h"
 #include "layer/chain_merge.h"
 #include "layer/delta.h"
 #include "layer/erofs_check.h"
@@ -59,6 +61,7 @@ struct writer {
 	pthread_t thread;
 	unsigned random;
 	char *map; /* kept over checkpoints */
+	int fd;    /* the same; 0: none */
 };
 
 static unsigned pick(struct writer *w, unsigned n)
@@ -141,6 +144,40 @@ static void map_write(struct writer *w, const char *path)
 		w->map[pick(w, 16)] = (char)('0' + pick(w, 10));
 }
 
+/* Through a descriptor that stays open: what fanotify does not report. */
+static void write_quietly(struct writer *w, const char *path)
+{
+	char bytes[8] = "spliced", *map;
+	int ends[2];
+	struct stat st;
+
+	if (!w->fd)
+		w->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+	if (w->fd < 0 || fstat(w->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		if (w->fd >= 0)
+			close(w->fd);
+		w->fd = 0;
+		return;
+	}
+	if (pick(w, 2)) {
+		bytes[0] = (char)('0' + pick(w, 10));
+		MUST(pipe2(ends, O_CLOEXEC) == 0 && write(ends[1], bytes, 8) == 8);
+		(void)!splice(ends[0], NULL, w->fd, NULL, 8, 0);
+		close(ends[0]);
+		close(ends[1]);
+	} else if (st.st_size >= 4096) {
+		map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+		MUST(map != MAP_FAILED);
+		if (sigsetjmp(cut, 1) == 0)
+			map[pick(w, 16)] = (char)('0' + pick(w, 10));
+		munmap(map, 4096);
+	}
+	if (pick(w, 9) == 0) {
+		close(w->fd);
+		w->fd = 0;
+	}
+}
+
 static void operate(struct writer *w)
 {
 	char path[160], other[160];
@@ -148,7 +185,11 @@ static void operate(struct writer *w)
 
 	some_path(w, path);
 	some_path(w, other);
-	switch (pick(w, 24)) {
+	if (w->fd && pick(w, 4) == 0) {
+		write_quietly(w, path);
+		return;
+	}
+	switch (pick(w, 26)) {
 	case 0:
 		mkdir(path, 0755);
 		break;
@@ -216,6 +257,10 @@ static void operate(struct writer *w)
 	case 21:
 		put(w, path, 0, 500);
 		break;
+	case 22:
+	case 23:
+		write_quietly(w, path);
+		break;
 	default:
 		map_write(w, path);
 	}
@@ -243,6 +288,8 @@ static void *writer_run(void *arg)
 	}
 	if (w->map)
 		munmap(w->map, 4096);
+	if (w->fd)
+		close(w->fd);
 	return NULL;
 }
 
@@ -397,10 +444,41 @@ static int list_maps(void *ctx, struct delta_mapped *out, struct err *e)
 	return 0;
 }
 
+static int tracking, events = -1, touched = -1;
+static struct checkpoint_track track = { .events = -1 };
+
+static int list(void *ctx, struct delta_mapped *out, struct err *e)
+{
+	if (list_maps(ctx, out, e) < 0)
+		return -1;
+	checkpoint_track_read(&track);
+	checkpoint_track_fill(&track, out);
+	return 0;
+}
+
 static int stop(void *ctx, struct delta_mapped *out, struct err *e)
 {
 	pthread_rwlock_wrlock(&gate);
-	return list_maps(ctx, out, e);
+	if (list_maps(ctx, out, e) < 0)
+		return -1;
+	checkpoint_track_stop(&track);
+	checkpoint_track_writers(&track, getpid());
+	checkpoint_track_mapped(&track, out);
+	checkpoint_track_fill(&track, out);
+	return 0;
+}
+
+static void track_begin(int upper, const char *base)
+{
+	static char prefix[80];
+	struct err e;
+
+	if (tracking && events < 0 && checkpoint_track_new(&events, &touched, &e) < 0)
+		printf("# %s\n", e.msg);
+	checkpoint_track_begin(&track, events, touched, upper, base);
+	snprintf(prefix, sizeof(prefix), "%s/merged", top);
+	track.prefix = prefix;
+	track.without = tracking > 1 ? TRACK_WRITERS : 0;
 }
 
 static void release(void *ctx)
@@ -544,7 +622,7 @@ static int take(struct chain *c, const char *base, unsigned rules, char out_id[L
 			   .rules = rules,
 			   .ctime_grain_ns = 8000000,
 			   .stop = stop,
-			   .list = list_maps,
+			   .list = list,
 			   .release = release };
 	int done;
 
@@ -553,7 +631,11 @@ static int take(struct chain *c, const char *base, unsigned rules, char out_id[L
 	memcpy(d.base_id, base, sizeof(d.base_id));
 	snprintf(path, sizeof(path), "%s/upper/u", top);
 	d.upper = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	track_begin(d.upper, base);
 	done = delta_write(&d, sum, e);
+	if (done == 0)
+		checkpoint_track_save(&track, d.id, sum->layer_bytes ? "" : base);
+	checkpoint_track_end(&track);
 	if (done == 0)
 		done = delta_write_head(&d, sum, 1, 1, e);
 	if (done == 0 && sum->layer_bytes) {
@@ -590,13 +672,15 @@ static void make_folders(void)
 	MUST(!(system(command) != 0));
 }
 
+static int was_tracked; /* a fifth: not after an open file has lost one of its names */
+
 /* Returns the checkpoints that were right before the first that was not; -1: an error, which is printed. */
 static int run(unsigned rules, unsigned most, struct chain *c)
 {
 	struct writer writers[WRITERS] = { 0 };
 	char base[LAYER_INDEX_ID] = "";
 	pthread_rwlockattr_t fair;
-	unsigned right = 0, passes = 0, same = 0;
+	unsigned right = 0, passes = 0, same = 0, tracked = 0;
 	struct err e = { 0 };
 	int got = 1;
 
@@ -629,6 +713,7 @@ static int run(unsigned rules, unsigned most, struct chain *c)
 		right += got == 1;
 		passes += got == 1 && sum.passes > 1;
 		same += got == 1 && !sum.layer_bytes;
+		tracked += got == 1 && sum.tracked;
 		if (got == 1 && c->n == CHAIN_MOST) {
 			if (merge_chain(c, &e) < 0)
 				got = -1;
@@ -640,11 +725,14 @@ static int run(unsigned rules, unsigned most, struct chain *c)
 	for (unsigned i = 0; i < WRITERS; i++)
 		pthread_join(writers[i].thread, NULL);
 	close(c->dir);
+	own_close_fd(&events);
+	own_close_fd(&touched);
 	if (got < 0)
 		printf("# %s\n", e.msg);
 	printf("# rules %u: %u operations, %u checkpoints right, %u with several passes, %u without changes, "
-	       "%u merges\n",
-	       rules, atomic_load(&operations), right, passes, same, c->merged);
+	       "%u tracked, %u merges\n",
+	       rules, atomic_load(&operations), right, passes, same, tracked, c->merged);
+	was_tracked = right && 5 * tracked >= right;
 	free(wanted);
 	wanted = NULL;
 	if (!getenv("DELTA_SHOW")) {
@@ -690,6 +778,20 @@ TEST(every_checkpoint_is_what_the_box_was_at_the_stop)
 	CHECK(most < 600 || c.merged > 0);
 }
 
+TEST(so_it_is_with_change_tracking)
+{
+	unsigned most = tap_argc > 1 && atoi(tap_argv[1]) > 0 ? (unsigned)atoi(tap_argv[1]) : 600;
+	const char *why = cannot();
+	struct chain c;
+
+	if (why)
+		SKIP(why);
+	tracking = 1;
+	CHECK_INT(run(DELTA_RULES, most, &c), INT32_MAX);
+	CHECK(was_tracked);
+	tracking = 0;
+}
+
 /* Each is seen to matter. Luck decides when: several attempts. */
 static int fails_without(unsigned rule)
 {
@@ -699,6 +801,18 @@ static int fails_without(unsigned rule)
 	for (unsigned i = 0; i < 20 && right == INT32_MAX; i++)
 		right = run(DELTA_RULES & ~rule, 1500, &c);
 	return right != INT32_MAX && right >= 0;
+}
+
+TEST(without_the_list_of_open_files_it_is_not)
+{
+	int fails;
+
+	if (geteuid() != 0 || cannot())
+		SKIP("needs root and EROFS");
+	tracking = 2;
+	fails = fails_without(0);
+	tracking = 0;
+	CHECK(fails);
 }
 
 TEST(without_the_rule_for_young_files_it_is_not)
