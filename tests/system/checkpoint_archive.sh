@@ -5,7 +5,8 @@
 
 fill() { # BOX: every kind of entry
 	says "$1" 'mkdir -p d/deep gone; printf one >a; ln a b; ln -s ../a d/link; mkfifo d/pipe; head -c 300000 /dev/urandom >big; chmod 4711 a
-		printf x >"d/$(printf "new\nline")"; touch -d @1700000000.123456789 d/deep; setfattr -n user.note -v hello a 2>/dev/null; : >.hidden; printf y >gone/file'
+		printf x >"d/$(printf "new\nline")"; touch -d @1700000000.123456789 d/deep; setfattr -n user.note -v hello a 2>/dev/null; : >.hidden; printf y >gone/file
+		truncate -s 3000000 sparse; printf end >>sparse'
 	api POST "/v1/boxes/$1/checkpoints" '{"name":"first"}'
 	is "$code" 201 "$body"
 	says "$1" 'rm -r gone; printf two >>a; printf three >c'
@@ -14,8 +15,10 @@ fill() { # BOX: every kind of entry
 	k=$(get .id)
 }
 
-listing() { # FOLDER: what an archive keeps
-	(cd "$1" && find . -printf '%P %y %m %T@ %s %l\n' | sed 's/^\([^ ]* d [^ ]* [^ ]*\) [0-9]*/\1/' | sort; find . -type f -exec sha256sum {} + | sort)
+# What an archive keeps of a folder.
+list="export LC_ALL=C; find . -printf '%P %y %m %T@ %s %l\\n' | sed 's/^\([^ ]* d [^ ]* [^ ]*\) [0-9]*/\1/' | sort; find . -type f -exec sha256sum {} + | sort"
+listing() { # FOLDER
+	(cd "$1" && eval "$list")
 }
 
 an_exported_image_is_read_by_other_tools_and_an_import_has_the_same_hash() {
@@ -31,6 +34,7 @@ an_exported_image_is_read_by_other_tools_and_an_import_has_the_same_hash() {
 	is "$(cat unpacked/home/user/a unpacked/home/user/c)" onetwothree
 	is "$(stat -c '%h %a' unpacked/home/user/b)" "2 711"
 	[ ! -e unpacked/home/user/gone ]
+	is "$(listing unpacked/home/user)" "$(says "$b" "$list")"
 	if command -v skopeo >/dev/null; then
 		skopeo copy -q oci-archive:image.tar dir:copied
 		is "$(jq -r '.layers[0].digest' copied/manifest.json)" "sha256:$(sha256sum <layer.tar | cut -d ' ' -f 1)"
