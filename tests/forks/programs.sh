@@ -328,7 +328,7 @@ out = []
 c.execute_interactive("n = globals().get('n', 0) + 1; print(n)", timeout=20, output_hook=lambda m: out.append(m["content"].get("text", "")) if m["msg_type"] == "stream" else None)
 print("".join(out).strip())
 E
-	server 'exec /usr/bin/python3 -m ipykernel_launcher -f k.json >/dev/null 2>&1' 'until [ -s k.json ]; do sleep 0.1; done; /usr/bin/python3 c.py'
+	server 'exec /usr/bin/python3 -m ipykernel_launcher -f "$PWD/k.json" >/dev/null 2>&1' 'until [ -s k.json ]; do sleep 0.1; done; /usr/bin/python3 c.py'
 }
 pre_forking_server() {
 	box
