@@ -1,5 +1,6 @@
-"""name_server.py FILE - answers A questions on 127.0.0.1:53 from FILE, lines `ADDRESS NAME`, which may change at any time. Other
-questions, and other names, have no answer. For engine_faults.sh."""
+"""name_server.py FILE [PORT] - answers A questions on 127.0.0.1:53 or this port from FILE, lines `ADDRESS NAME`, which may
+change at any time. Other
+questions, and other names, have no answer. For engine_faults.sh and cluster_bucket_names.sh."""
 import socket, sys
 
 
@@ -13,7 +14,7 @@ def address_of(name):
 
 
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("127.0.0.1", 53))
+s.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 53))
 while True:
     question, sender = s.recvfrom(2048)
     labels, at = [], 12
