@@ -62,8 +62,10 @@ a_store_that_fails_is_not_needed() {
 a_file_that_was_stored_wrongly_is_not_used() {
 	forget_faults
 	for fault in half other; do
+		at_one
 		echo "$fault" >"$work/store/fault"
-		new_snapshot
+		snapshot_of "$box"
+		soon stored "$snapshot"
 		rm "$work/store/fault"
 		drain one
 		soon seen_draining one true
