@@ -58,4 +58,8 @@ int arch_check_thread(const struct image_thread *t, const void *vector);
 /* Arguments of clone() in this architecture's order. */
 void arch_clone_args(uint64_t *args, uint64_t flags, uint64_t stack);
 /* Address of the first byte beyond user memory. */
+#if defined(__aarch64__)
+#define ARCH_USER_END UINT64_C(0x1000000000000) /* 48 bits */
+#else
 #define ARCH_USER_END UINT64_C(0x7ffffffff000)
+#endif
