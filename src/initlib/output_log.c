@@ -61,7 +61,7 @@ static void log_set_from(struct log *l, uint64_t from)
  * known to be right. */
 static void log_compact(struct log *l)
 {
-	static char part[PUNCH_MOST];
+	static LAZY char part[PUNCH_MOST];
 	uint64_t kept = l->tip - l->from, done = 0;
 
 	while (done < kept) {
