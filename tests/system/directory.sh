@@ -240,6 +240,8 @@ boxes_of_a_node_that_does_not_answer_are_listed() {
 	kill -CONT "$(server_of one)"
 	is_back() { ask_other GET /v1/boxes && [ "$(of_body '.items[0].state')" = running ]; }
 	soon is_back
+	is_back_here() { ask GET /v1/boxes && [ "$(of_body '.items[0].state')" = running ]; }
+	soon is_back_here
 	ask DELETE "/v1/boxes/$box"
 	is "$status" 204 "$(cat body)"
 }
