@@ -5,7 +5,7 @@
 
 # send FILE [QUERY]: a batch; the events are in ./events, sets id.
 send() {
-	curl -sSN --max-time $((120 * patience)) -H "X-API-Key: $key" -H 'Content-Type: application/x-ndjson' \
+	curl -sSN --max-time $((120 * time_scale)) -H "X-API-Key: $key" -H 'Content-Type: application/x-ndjson' \
 		--data-binary "@$1" -o events "$url/v1/batch${2:-}"
 	id=$(jq -r 'select(.type == "batch").id' <events)
 }

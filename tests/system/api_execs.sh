@@ -13,7 +13,7 @@ runs() { # BODY: to its end
 	api POST "/v1/boxes/$box/execs" "$1"
 	is "$code" 200 "$body"
 }
-events() { curl -sS -N --max-time $((120 * patience)) -H "X-API-Key: $key" "$url$1"; }
+events() { curl -sS -N --max-time $((120 * time_scale)) -H "X-API-Key: $key" "$url$1"; }
 send() { # BYTES [QUERY]
 	code=$(printf "$1" | curl -sS -o body -w '%{http_code}' -H "X-API-Key: $key" --data-binary @- "$url$at/stdin${2:-}")
 }
@@ -155,7 +155,7 @@ sending_stdin_ends_when_the_exec_closes_its_stdin() {
 	new_box
 	start '{"command":"sleep 0.3; exec <&-; sleep 0.2","background":true,"open_stdin":true}'
 	head -c 3000000 /dev/zero >big
-	code=$(curl -sS -o body -w '%{http_code}' -m $((120 * patience)) -H "X-API-Key: $key" --data-binary @big "$url$at/stdin")
+	code=$(curl -sS -o body -w '%{http_code}' -m $((120 * time_scale)) -H "X-API-Key: $key" --data-binary @big "$url$at/stdin")
 	case $code in 200 | 409) ;; *) fail "$code" ;; esac
 	api GET "$at/wait"
 	is "$(get .cause)" exit
@@ -233,7 +233,7 @@ several_readers_get_the_output_of_one_exec() {
 
 a_reader_may_attach_before_the_exec_starts() {
 	new_box
-	timeout $((120 * patience)) python3 "$here/execs.py" at_once "/v1/boxes/$box/execs" 50 || fail "no output"
+	timeout $((120 * time_scale)) python3 "$here/execs.py" at_once "/v1/boxes/$box/execs" 50 || fail "no output"
 }
 
 a_reader_over_the_limit_is_rejected() {

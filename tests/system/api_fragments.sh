@@ -4,7 +4,7 @@
 
 fragment() { api POST /api/sandbox "$1"; }
 # The url of the answer, opened as a browser does: its token becomes a cookie.
-opened() { curl -sS -L -c jar --max-time $((120 * patience)) -o /dev/null -w '%{http_code}' "$1"; }
+opened() { curl -sS -L -c jar --max-time $((120 * time_scale)) -o /dev/null -w '%{http_code}' "$1"; }
 
 code_is_executed_and_its_output_is_an_array_of_parts() {
 	fragment '{"template":"code-interpreter-v1","code":"print(6*7)","title":"t","commentary":"c","port":null}'

@@ -90,7 +90,7 @@ int main(int n, char **v) { printf(\"%s %s %d\", v[n - 1], getenv(\"A\") ? geten
 	runs "$one"
 	before false
 	is "$(get '.stdout, .exit_code' | tr '\n' ' ')" 'x  97 2 '
-	runs "$(printf %s "$one" | jq -c --argjson ms $((9000 * patience)) '.args = ["y", "z"] | .stdin = "b" | .timeout_ms = $ms | .limits = {pids: 40} | .tag = "t"')"
+	runs "$(printf %s "$one" | jq -c --argjson ms $((9000 * time_scale)) '.args = ["y", "z"] | .stdin = "b" | .timeout_ms = $ms | .limits = {pids: 40} | .tag = "t"')"
 	before true
 	is "$(get '.stdout, .exit_code' | tr '\n' ' ')" 'z  98 3 '
 	runs "$(printf %s "$one" | jq -c '.env = {A: "1"}')" # a variable may be read by the compiler, too
@@ -201,7 +201,7 @@ cache_entries_survive_the_death_of_the_server() {
 	before true
 	is "$(get .stdout)" front
 	# Killed while the compiler runs: no entry is stored.
-	curl -sS --max-time $((120 * patience)) -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
+	curl -sS --max-time $((120 * time_scale)) -H "X-API-Key: $key" -H 'Content-Type: application/json' -o /dev/null \
 		-d "$(body_of c "$(says middle)" | jq -c '.code += "\n#include \"/dev/zero\"" | .timeouts = {compile_ms: 60000}')" "$url/v1/run" 2>/dev/null &
 	asked=$!
 	soon program_runs "/tmp/main.out /home/user/main.c"
@@ -331,7 +331,7 @@ an_e2b_execution_uses_the_compile_cache() {
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 		is "$code" 201 "$body"
 		box=$(get .sandboxID) token=$(get .envdAccessToken)
-		curl -sS --max-time $((120 * patience)) -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
+		curl -sS --max-time $((120 * time_scale)) -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" e2b "$(cat lines)"
 		api GET "/v1/boxes/$box/execs"
@@ -345,7 +345,7 @@ a_program_that_contains_the_id_of_its_box_is_compiled_per_box() {
 	for _ in 1 2; do
 		api POST /v2/sandboxes '{"templateID":"code-interpreter-v1"}'
 		box=$(get .sandboxID) token=$(get .envdAccessToken)
-		curl -sS --max-time $((120 * patience)) -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
+		curl -sS --max-time $((120 * time_scale)) -H "E2b-Sandbox-Id: $box" -H 'E2b-Sandbox-Port: 49999' -H "X-Access-Token: $token" --data-binary @ask \
 			"$url/execute" >lines
 		is "$(jq -r 'select(.type == "stdout").text' <lines)" "$box" "$(cat lines)"
 	done
@@ -372,7 +372,7 @@ int main(void) { return !!write(1, \"up\", 2) && sleep(60); } // $mark"
 	new_box
 	api POST "/v1/boxes/$box/execs" "$(body_of c "$text" | jq -c '.background = true')"
 	is "$code" 201
-	api POST "/v1/boxes/$box/execs" "$(body_of c "$text" | jq -c --argjson ms $((500 * patience * patience)) '.timeout_ms = $ms')"
+	api POST "/v1/boxes/$box/execs" "$(body_of c "$text" | jq -c --argjson ms $((500 * time_scale * time_scale)) '.timeout_ms = $ms')"
 	is "$(get .stdout)" up "$body"
 	is "$(get .cause)" wall
 }

@@ -11,7 +11,7 @@ import urllib.parse
 
 at = urllib.parse.urlsplit(os.environ["url"])
 head = {"X-API-Key": os.environ["key"]}
-PATIENCE = int(os.environ.get("patience", 1))  # of lib.sh
+PATIENCE = int(os.environ.get("time_scale", 1))  # of lib.sh
 
 
 def connect(receive=0):

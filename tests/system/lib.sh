@@ -72,15 +72,15 @@ run() {
 }
 
 # How many times as long as elsewhere something may take. Programs of emulated guests (tests/tiers microvm) are several times slower.
-export patience=1
-[ "${ATOLL_TIER-}" != microvm ] || patience=5
+export time_scale=1
+[ "${ATOLL_TIER-}" != microvm ] || time_scale=5
 
 # Waits until a command succeeds, and fails after a minute: a machine under load is ten times slower than a free one.
 # soon_limit: another number of seconds, where a test expects that it stays false.
 uptime_s() { read -r uptime _ </proc/uptime && uptime=${uptime%.*}; } # sets uptime
 soon() {
 	uptime_s
-	soon_most=${soon_limit:-$((60 * patience))}
+	soon_most=${soon_limit:-$((60 * time_scale))}
 	soon_end=$((uptime + soon_most))
 	soon_pause=0.01
 	until "$@" >/dev/null 2>&1; do
