@@ -102,6 +102,7 @@ static int tunnel_got_hello(struct tunnel_peer *p, const struct control_message 
 	p->hello = 1;
 	memcpy(p->node.name, m->name, sizeof(p->node.name));
 	memcpy(p->node.version, m->version, sizeof(p->node.version));
+	p->ended = 0; /* not before: callers wait for the hello of a new connection, too */
 	tunnel_set_state(p, TUNNEL_UP, loop_now_ms());
 	p->node.heartbeat_ms = loop_now_ms();
 	log_info("node connected", LOG_U("node", p->node.number), LOG_S("name", p->node.name),
@@ -279,7 +280,6 @@ void tunnel_open_control(struct tunnel_peer *p, const char *peer, struct upstrea
 	p->last_seq = 0;
 	p->expected = 0;
 	p->open = 1;
-	p->ended = 0;
 	p->opened_ms = loop_now_ms();
 	upstream_init_raw(&p->control, p->tunnels->loop, take_link, &tunnel_events);
 }
