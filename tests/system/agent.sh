@@ -1,5 +1,6 @@
 #!/bin/sh
 # agent.sh - an agent in a box: its steps, how sessions end, and that no model key is in the box.
+export ATOLL_CHECKPOINT_WAIT=10m # a busy machine must not decide whether a step has a checkpoint
 . "$(dirname "$0")/agent.lib"
 
 an_agent_is_charged_for_its_tokens() {
