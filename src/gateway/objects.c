@@ -169,15 +169,24 @@ static void objects_copy_came(struct node_request *r, int status, const char *bo
 		objects_copy_refused(x, status, body, n, why);
 }
 
-static void objects_copy_get_signed(struct cluster_request *r, const json_t *answer,
+/* NULL: the copy has failed. */
+static const char *objects_copy_url(struct objects_copy *x, const json_t *answer,
 				    const struct err *e)
 {
-	struct objects_copy *x = loop_owner(r, struct objects_copy, query);
 	const char *url = json_string_value(json_object_get(answer, "url"));
 
 	if (e || !url)
 		objects_copy_fail(x, e ? e->msg : "no URL");
-	else
+	return e ? NULL : url;
+}
+
+static void objects_copy_get_signed(struct cluster_request *r, const json_t *answer,
+				    const struct err *e)
+{
+	struct objects_copy *x = loop_owner(r, struct objects_copy, query);
+	const char *url = objects_copy_url(x, answer, e);
+
+	if (url)
 		objects_copy_ask(x, x->to, "/cluster/objects/get",
 				 json_pack("{s:s, s:s, s:s, s:I}", "snapshot", x->snapshot, "url",
 					   url, "sha256", x->sha256, "bytes", (json_int_t)x->bytes),
@@ -230,11 +239,9 @@ static void objects_copy_put_signed(struct cluster_request *r, const json_t *ans
 				    const struct err *e)
 {
 	struct objects_copy *x = loop_owner(r, struct objects_copy, query);
-	const char *url = json_string_value(json_object_get(answer, "url"));
+	const char *url = objects_copy_url(x, answer, e);
 
-	if (e || !url)
-		objects_copy_fail(x, e ? e->msg : "no URL");
-	else
+	if (url)
 		objects_copy_ask(x, x->owner, "/cluster/objects/put",
 				 json_pack("{s:s, s:s}", "snapshot", x->snapshot, "url", url),
 				 objects_copy_stored);
@@ -349,36 +356,36 @@ struct objects_copy *objects_copy_new(struct gateway_objects *g, const struct ob
 	return x;
 }
 
+int objects_may_keep(const struct objects_what *w)
+{
+	return id_node(w->snapshot) == (int)w->owner;
+}
+
 void gateway_objects_keep(struct gateway_objects *g, const struct objects_what *w)
 {
-	if (g && !gateway_objects_are_away(g))
+	if (g && !gateway_objects_are_away(g) && objects_may_keep(w))
 		objects_copy_new(g, w, NULL, NULL);
 }
 
 /* ---- deleted by a client ---- */
 
-struct objects_forgotten {
-	struct cluster_request query;
-};
-
 static void objects_forgot(struct cluster_request *r, const json_t *answer, const struct err *e)
 {
 	(void)answer;
 	(void)e; /* the sweep asks the node */
-	free(loop_owner(r, struct objects_forgotten, query));
+	free(r);
 }
 
 void gateway_objects_forget(struct gateway_objects *g, const char *team, const char *snapshot)
 {
-	struct objects_forgotten *x = g ? calloc(1, sizeof(*x)) : NULL;
+	struct cluster_request *r = g ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!g)
 		return;
-	if (!x)
+	if (!r)
 		abort();
-	x->query.done = objects_forgot;
-	query_request(g->conf.engines, &x->query, "object_forget",
-		      json_pack("[s, s]", team, snapshot));
+	r->done = objects_forgot;
+	query_request(g->conf.engines, r, "object_forget", json_pack("[s, s]", team, snapshot));
 }
 
 /* ---- life ---- */

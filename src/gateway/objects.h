@@ -32,7 +32,7 @@ struct objects_copy *objects_copy_new(struct gateway_objects *g, const struct ob
 void objects_copy_cancel(struct objects_copy *x); /* allowed on NULL */
 /* 1: the store failed a moment ago; the caller does not wait for it. */
 int gateway_objects_are_away(const struct gateway_objects *g);
-/* A new snapshot of a node: its file is stored, if the store answers. */
+/* A new snapshot of a node: its file is stored, if the store answers, and if the id is one of that node. */
 void gateway_objects_keep(struct gateway_objects *g, const struct objects_what *w);
 /* A client deletes this snapshot, which it names by id or name: its object is no longer used. */
 void gateway_objects_forget(struct gateway_objects *g, const char *team, const char *snapshot);

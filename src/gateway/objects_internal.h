@@ -23,5 +23,7 @@ struct gateway_objects {
 /* {"object": {method, key}} to the cluster process; done() as of cluster_client.h. */
 void objects_sign_request(struct gateway_objects *g, struct cluster_request *r, const char *method,
 			  const char *key);
+/* 1: the id of the snapshot has the number of the node: a node cannot store files under the ids of other nodes. */
+int objects_may_keep(const struct objects_what *w);
 void objects_sweep_init(struct gateway_objects *g);
 void objects_sweep_fini(struct gateway_objects *g);
