@@ -22,7 +22,7 @@
 #define TRACK_EVENTS                                                                               \
 	(TRACK_NAMES | FAN_ATTRIB | FAN_MODIFY | FAN_CLOSE_WRITE | FAN_OPEN | FAN_ONDIR)
 
-enum { TRACK_MOST = 1 << 20, TRACK_BUFFER = 1 << 16 };
+enum { TRACK_MOST = 1 << 20, TRACK_BUFFER = 1 << 16, TRACK_DESCRIPTORS = 1 << 16 };
 enum { TRACK_UNKNOWN, TRACK_TMPFS, TRACK_EXT4 }; /* kinds of handles */
 
 int checkpoint_track_new(int *out_events, int *out_list, struct err *e)
@@ -286,9 +286,15 @@ static void track_table(struct checkpoint_track *t, const char *path)
 
 	if (!d && errno != ENOENT && errno != ESRCH)
 		track_lose(t);
-	while (d && (de = readdir(d)) != NULL)
-		if (de->d_name[0] != '.')
+	/* The programs are stopped meanwhile: the box decides how many there are. */
+	while (d && !t->since_stop.is_lost && (de = readdir(d)) != NULL) {
+		if (de->d_name[0] == '.')
+			continue;
+		if (++t->descriptors > TRACK_DESCRIPTORS)
+			track_lose(t);
+		else
 			track_descriptor(t, dirfd(d), de->d_name);
+	}
 	if (d)
 		closedir(d);
 }
@@ -299,13 +305,13 @@ void checkpoint_track_writers(struct checkpoint_track *t, pid_t pid)
 	DIR *d;
 	struct dirent *de;
 
-	if (t->events < 0 || t->without & TRACK_WRITERS)
+	if (t->events < 0 || t->without & TRACK_WRITERS || t->since_stop.is_lost)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	track_table(t, path);
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	d = opendir(path);
-	while (d && (de = readdir(d)) != NULL) {
+	while (d && !t->since_stop.is_lost && (de = readdir(d)) != NULL) {
 		int tid = atoi(de->d_name);
 
 		/* Most threads share the table of the first one. */
@@ -376,6 +382,7 @@ void checkpoint_track_stop(struct checkpoint_track *t)
 	checkpoint_track_read(t);
 	t->since_stop.n = 0;
 	t->since_stop.is_lost = 0;
+	t->descriptors = 0;
 }
 
 void checkpoint_track_fill(const struct checkpoint_track *t, struct delta_mapped *out)

@@ -26,12 +26,13 @@ struct track_list {
 };
 
 struct checkpoint_track {
-	int events, list;   /* -1: not tracked. Borrowed */
-	int upper;          /* borrowed */
-	unsigned handle;    /* kind of file handles of the file system */
-	pid_t ignored;      /* its events do not count: the capture only reads; 0: none */
-	const char *prefix; /* of paths in /proc; NULL: the root of the box */
-	unsigned without;   /* tests: TRACK_WRITERS */
+	int events, list;     /* -1: not tracked. Borrowed */
+	int upper;            /* borrowed */
+	unsigned handle;      /* kind of file handles of the file system */
+	pid_t ignored;        /* its events do not count: the capture only reads; 0: none */
+	const char *prefix;   /* of paths in /proc; NULL: the root of the box */
+	unsigned without;     /* tests: TRACK_WRITERS */
+	unsigned descriptors; /* that were looked at in this stop */
 	struct track_list since_base, since_stop;
 };
 enum { TRACK_WRITERS = 1 };
