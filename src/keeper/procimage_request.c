@@ -347,6 +347,8 @@ static int image_save(struct keeper *k, struct client *c, struct procimage_job *
 	auto_fd int file = -1;
 	int rc;
 
+	if (w->head.flags & ~WIRE_IMAGE_PORTABLE)
+		return err_set(e, ERR_INVALID, "IMAGE_SAVE has no flag %#x", w->head.flags);
 	if (j->state != IMAGE_READY)
 		return err_set(e, ERR_CONFLICT, "process image %s is not complete", j->id);
 	if (j->file >= 0)
