@@ -11,7 +11,7 @@ import urllib.parse
 
 at = urllib.parse.urlsplit(os.environ["url"])
 head = {"X-API-Key": os.environ["key"]}
-PATIENCE = int(os.environ.get("time_scale", 1))  # of lib.sh
+TIME_SCALE = int(os.environ.get("time_scale", 1))  # of lib.sh
 
 
 def connect(receive=0):
@@ -24,7 +24,7 @@ def connect(receive=0):
 
 
 def ask(method, path, body=None):
-    c = http.client.HTTPConnection(at.hostname, at.port, timeout=120 * PATIENCE)
+    c = http.client.HTTPConnection(at.hostname, at.port, timeout=120 * TIME_SCALE)
     c.request(method, path, None if body is None else json.dumps(body), head)
     return c, c.getresponse()
 
@@ -117,10 +117,10 @@ def terminal():
     path, text, mark = sys.argv[2], sys.argv[3].encode().decode("unicode_escape"), sys.argv[4]
     c, r = ask("GET", path + "/output")
     seen = ""
-    k = http.client.HTTPConnection(at.hostname, at.port, timeout=120 * PATIENCE)
+    k = http.client.HTTPConnection(at.hostname, at.port, timeout=120 * TIME_SCALE)
     k.request("POST", path + "/stdin", text.encode("latin-1"), head)
     assert k.getresponse().status == 200
-    end = time.monotonic() + 60 * PATIENCE
+    end = time.monotonic() + 60 * TIME_SCALE
     for line in r:
         e = json.loads(line)
         seen += e.get("data", "")
